@@ -553,6 +553,9 @@ typedef struct greta_memory_plan {
   uint64_t total_bytes;        /* The sum of all but mapped_bytes and host_bytes. */
   uint64_t free_bytes;         /* What is free on the device now, within the limit of the runtime. */
   char device[16];             /* The id of the device: "vulkan0". */
+  uint64_t states_bytes;       /* Of cache_bytes: the states of layers that keep one in place of keys and
+                                * values, for all sequences and for checkpoints. */
+  uint64_t checkpoints_bytes;  /* Of states_bytes: those of checkpoints and of a service's prefix cache. */
 } greta_memory_plan;
 
 /* Computes what opening a model of this file and an executor would allocate. No weights are loaded. A plan

@@ -69,6 +69,8 @@ greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* fi
     plan.cache_bytes = bytes.cache;
     plan.arena_bytes = bytes.arena;
     plan.tables_bytes = bytes.tables;
+    plan.states_bytes = executor.states * executor.state_bytes;
+    plan.checkpoints_bytes = executor.checkpoints * executor.state_bytes;
     plan.host_bytes = kHostBytes + model.gguf.held_bytes();
     plan.total_bytes = plan.weights_bytes + executor.total();
     format_text(plan.device, sizeof plan.device, "%s", model.devices[0].id);

@@ -126,6 +126,8 @@ TEST_CASE("api: a file's header as text, and a memory plan that holds", "[api]")
   CHECK(plan.fits == 1);
   CHECK(plan.context == 512);
   CHECK(plan.total_bytes == plan.weights_bytes + plan.cache_bytes + plan.arena_bytes + plan.tables_bytes);
+  CHECK(plan.states_bytes == 0);
+  CHECK(plan.checkpoints_bytes == 0);
 }
 
 TEST_CASE("api: a device's roofs are measured", "[api]") {

@@ -336,6 +336,8 @@ class greta_memory_plan(Structure):
     total_bytes: int
     free_bytes: int
     device: Text
+    states_bytes: int
+    checkpoints_bytes: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("fits", c_uint32),
@@ -350,6 +352,8 @@ class greta_memory_plan(Structure):
         ("total_bytes", c_uint64),
         ("free_bytes", c_uint64),
         ("device", c_char * 16),
+        ("states_bytes", c_uint64),
+        ("checkpoints_bytes", c_uint64),
     ]
 
 

@@ -99,6 +99,8 @@ class MemoryPlan:
     arena_bytes: int
     tables_bytes: int
     host_bytes: int
+    states_bytes: int
+    checkpoints_bytes: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -54,6 +54,7 @@ struct ExecutorPlan {
   uint32_t context = 0, pages = 0, pages_per_sequence = 0, step_tokens = 0;  // pages: of group 0
   CacheGroups groups;
   uint32_t states = 0;  // of recurrent layers: one of each sequence, a spare one and those of checkpoints
+  uint32_t checkpoints = 0;           // of these, those of checkpoints
   uint64_t state_bytes = 0;           // of one state in all layers
   std::vector<ExecutorBytes> on;      // by device
   std::vector<uint64_t> layer_bytes;  // of the cache of each layer, which is in the above

@@ -73,8 +73,8 @@ static Status plan_states(const Shape& s, const ExecutorOptions& o, uint64_t cac
   if (!s.recurrent_layers) return {};
   p->state_bytes = s.recurrence.stride() * sizeof(float) * s.recurrent_layers;
   const uint64_t bytes = o.checkpoint_bytes ? o.checkpoint_bytes : cache_bytes;
-  const uint64_t checkpoints = std::clamp<uint64_t>(bytes / p->state_bytes, 2, 4 * o.sequences + 4);
-  p->states = uint32_t(o.sequences + 1 + checkpoints);
+  p->checkpoints = uint32_t(std::clamp<uint64_t>(bytes / p->state_bytes, 2, 4 * o.sequences + 4));
+  p->states = o.sequences + 1 + p->checkpoints;
   uint64_t all = 0;
   if (!checked_multiply(p->state_bytes, p->states, &all))
     return fail(Code::Argument, "%u states of %llu bytes do not fit 64 bits", p->states,

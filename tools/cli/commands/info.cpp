@@ -154,10 +154,13 @@ struct Line {
   const char* name;
   uint64_t greta_memory_plan::* bytes;
   const char* about;
+  bool left_out_if_0 = false;
 };
 constexpr Line kPlanLines[] = {
     {"weights", &greta_memory_plan::weights_bytes, ""},
     {"cache", &greta_memory_plan::cache_bytes, "keys and values, and states"},
+    {"states", &greta_memory_plan::states_bytes, "of the cache, for layers that keep one", true},
+    {"checkpoints", &greta_memory_plan::checkpoints_bytes, "of the states, to go back to", true},
     {"arena", &greta_memory_plan::arena_bytes, "activations of the largest step"},
     {"tables", &greta_memory_plan::tables_bytes, ""},
     {"total", &greta_memory_plan::total_bytes, "what is allocated on the device"},
@@ -212,7 +215,8 @@ std::string plan_text(const Plan& made) {
                             plan.context, plan.step_tokens, fit_text(plan));
   for (const Line& line : kPlanLines) {
     const uint64_t bytes = plan.*line.bytes;
-    text += format("  %-8s %16llu bytes %12s   %s", line.name, static_cast<unsigned long long>(bytes),
+    if (!bytes && line.left_out_if_0) continue;
+    text += format("  %-11s %16llu bytes %12s   %s", line.name, static_cast<unsigned long long>(bytes),
                    size_text(bytes).c_str(), line.about);
     text.erase(text.find_last_not_of(' ') + 1);
     text += '\n';
