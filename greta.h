@@ -549,7 +549,7 @@ typedef struct greta_memory_plan {
   uint64_t cache_bytes;        /* Pages of keys and values, states, and a log of tokens. */
   uint64_t arena_bytes;        /* The intermediate values of the largest step. */
   uint64_t tables_bytes;       /* Tables of rotations, the state of a step, and what is read back. */
-  uint64_t host_bytes;         /* About what the host keeps: the file's header, vocabulary and bookkeeping. */
+  uint64_t host_bytes;         /* About what the host keeps: bookkeeping, and embeddings for each layer. */
   uint64_t total_bytes;        /* The sum of all but mapped_bytes and host_bytes. */
   uint64_t free_bytes;         /* What is free on the device now, within the limit of the runtime. */
   char device[16];             /* The id of the device: "vulkan0". */

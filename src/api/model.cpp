@@ -71,7 +71,7 @@ greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* fi
     plan.tables_bytes = bytes.tables;
     plan.states_bytes = executor.states * executor.state_bytes;
     plan.checkpoints_bytes = executor.checkpoints * executor.state_bytes;
-    plan.host_bytes = kHostBytes + model.gguf.held_bytes();
+    plan.host_bytes = kHostBytes + model.gguf.held_bytes() + model.store.host_bytes();
     plan.total_bytes = plan.weights_bytes + executor.total();
     format_text(plan.device, sizeof plan.device, "%s", model.devices[0].id);
     return write_result(plan, out_plan);

@@ -54,6 +54,16 @@ struct CallMaker {
     c.norm = {heads, epsilon};
     return c;
   }
+  // Subtracts the mean, too. `gain`, a row for each head, and `bias` may be absent.
+  Call layer_norm(const Tensor& gain, const Slice& bias, const Slice& x, const Slice& y,
+                  const HeadsShape& heads, float epsilon) const {
+    Call c = of(Op::LayerNorm, x, y);
+    c.weight = gain;
+    c.slot[kBias] = bias;
+    c.width = heads.width;
+    c.norm = {heads.heads, epsilon};
+    return c;
+  }
   Call matmul(const Tensor& weight, const Slice& x, const Slice& y, const Slice& bias = {}) const {
     Call c = of(Op::Matmul, x, y);
     c.weight = weight;

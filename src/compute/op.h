@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compute/quant_type.h"
+#include "kernels/abi/layer_norm.h"
 #include "kernels/abi/multiply.h"
 #include "kernels/abi/ops.h"
 #include "kernels/abi/q8.h"
@@ -70,7 +71,7 @@ enum Slot : uint8_t {
   kPool,      // keys of attention, the pool of kv_write, the states of conv1d and scan
   kPool2,     // values of attention
   kTable,     // rope table, sinks, scales, the decays of scan
-  kBias,      // of matmul, matmul_expert, scale, conv1d, scan's dt and the choice of route
+  kBias,      // of matmul, matmul_expert, layer_norm, scale, conv1d, scan's dt and the choice of route
   kLog,       // token log
   kScratch,   // working memory of sample, attention and of matmul that is split
   kCounters,  // kCounterCount of uint that every launch leaves 0, or absent where no row wants them; the last
@@ -103,7 +104,8 @@ struct Call {
   Op op = Op::Embed;
   Form form = Form::F32;          // of x for a product, of y for convert
   uint8_t rows_of = kRowsTokens;  // the rows that the op runs over: kRows*
-  Tensor weight;                  // what a product or conv1d multiplies by; norm's gain: f32, n = 1
+  Tensor weight;                  // what a product or conv1d multiplies by; norm's gain: f32, n = 1,
+                                  // or of layer_norm a row for each head
   Slice slot[kSlotCount];
   // Values of a row, or of a head for norm, rope and kv_write; what a group adds or multiplies for sum and
   // products. Attention and the products of matrices do not ask.
@@ -118,7 +120,7 @@ struct Call {
     float scale = 1;
     bool operator==(const Embed&) const = default;
   } embed;
-  struct Norm {
+  struct Norm {          // of norm and layer_norm
     uint32_t heads = 1;  // in a row, each normalised by itself
     float epsilon = 0;
     bool operator==(const Norm&) const = default;

@@ -63,7 +63,7 @@ Status Pool::take(uint64_t bytes, Slice* out) {
   auto chunk = std::make_unique<DeviceMemory>();
   chunks_.reserve(chunks_.size() + 1);
   const uint64_t chunk_bytes = alone ? bytes : own ? padded : next_chunk_bytes(padded);
-  GRETA_TRY(chunk->allocate(device_, chunk_bytes, Memory::Device));
+  GRETA_TRY(chunk->allocate(device_, chunk_bytes, memory_));
   allocated_bytes_ += chunk_bytes;
   ++taken_;
   *out = chunk->slice(0, bytes);

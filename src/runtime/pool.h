@@ -34,8 +34,9 @@ class Pool {
  public:
   // `chunk_bytes` is the size of each buffer. A larger slice gets a buffer of its own; with own_buffers all
   // do. `slices` are sizes that will be taken in this order, so that no buffer is larger than they need.
-  Pool(Device& device, uint64_t chunk_bytes, std::vector<uint64_t> slices = {})
-      : device_(device), chunk_bytes_(chunk_bytes), slices_(std::move(slices)) {}
+  Pool(Device& device, uint64_t chunk_bytes, std::vector<uint64_t> slices = {},
+       Memory memory = Memory::Device)
+      : device_(device), memory_(memory), chunk_bytes_(chunk_bytes), slices_(std::move(slices)) {}
 
   // Takes a slice that is aligned to 256 bytes and lives as long as the pool.
   Status take(uint64_t bytes, Slice* out);
@@ -45,6 +46,7 @@ class Pool {
   uint64_t next_chunk_bytes(uint64_t first) const;
 
   Device& device_;
+  Memory memory_;
   uint64_t chunk_bytes_, used_ = 0, allocated_bytes_ = 0;
   std::vector<uint64_t> slices_;
   size_t taken_ = 0;

@@ -24,6 +24,7 @@ constexpr Check kChecks[] = {
     {"matmul", {check_matmul, check_matmul_outputs}},
     {"rope", {check_rope, check_rope_strides, check_rope_sequences}},
     {"kv_write, attention", {check_attention, check_attention_of_not_finite}},
+    {"layer_norm", {check_layer_norm}},
     {"gate", {check_gate, check_gate_of_not_finite}},
     {"add", {check_add}},
     {"multiply", {check_multiply}},

@@ -32,7 +32,9 @@ def spread_of(name, tensor, case):
         if part in name and "bias" not in name:
             return 0, factor if part in ("embed_tokens", "sinks") else factor / fan_in ** 0.5
     if "norm" in name and name.endswith("weight"):
-        return (0 if case.model.startswith("Gemma") else 1), 0.3
+        return (0 if case.model in ("Gemma", "Gemma2", "Gemma3") else 1), 0.3
+    if name.endswith(("layer_scalar", "router.scale", "per_expert_scale")):
+        return 1, 0.3
     if tensor.dim() == 1:  # biases, and the bias of a router's choice
         return 0, 0.05 if "correction" in name else 0.4
     if "embed_tokens" in name:
@@ -57,7 +59,8 @@ PICTURES = {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads":
 
 
 def build(case):
-    kind = {"Gemma3": "Gemma3Text", "Qwen3_5": "Qwen3_5Text", "Qwen3_5Moe": "Qwen3_5MoeText"}.get(case.model, case.model)
+    kind = {"Gemma3": "Gemma3Text", "Qwen3_5": "Qwen3_5Text", "Qwen3_5Moe": "Qwen3_5MoeText",
+            "Gemma4": "Gemma4Text"}.get(case.model, case.model)
     config = {"text_config": case.config, "vision_config": PICTURES} if case.pictures else case.config
     config = getattr(transformers, kind + "Config")(**config)
     for part in (config, *([config.text_config] if case.pictures else [])):

@@ -45,7 +45,8 @@ from architecture_cases.converted import CONVERTED
 
 # Architectures whose published models have the tokenizer of SentencePiece or of llama.cpp's "llama" kind.
 SENTENCEPIECE = ("llama", "gemma", "ernie4_5", "ernie4_5-moe", "granite_swa", "mistral3", "gemma2", "gemma3", "phi3", "granite",
-                 "granitemoe", "smollm3", "qwen2", "qwen3", "jamba")
+                 "granitemoe", "smollm3", "qwen2", "qwen3", "jamba",
+                 "nemotron")
 
 
 def save_sentencepiece(folder):
@@ -66,6 +67,22 @@ def save_bytewise(folder):
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[("1", "1")]))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    tokenizer.add_special_tokens(special)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps({
+        "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}))
+
+
+def save_byte_fallback(folder):
+    """Merges of texts whose spaces are written as \u2581, as Gemma 4 has."""
+    special = ["<unk>", "<s>", "</s>"]
+    letters = [chr(ord("!") + i) for i in range(VOCAB - len(special) - 1)]
+    vocabulary = {token: i for i, token in enumerate(special + letters + ["11"])}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(
+        vocab=vocabulary, merges=[("1", "1")], byte_fallback=True, unk_token="<unk>"))
+    tokenizer.normalizer = tokenizers.normalizers.Replace(" ", "\u2581")
+    tokenizer.decoder = tokenizers.decoders.Sequence([
+        tokenizers.decoders.Replace("\u2581", " "), tokenizers.decoders.ByteFallback(), tokenizers.decoders.Fuse()])
     tokenizer.add_special_tokens(special)
     tokenizer.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(json.dumps({
@@ -123,7 +140,10 @@ def convert(case, model, folder, tokens, logits):
         pack_experts(folder)
     if case.arch == "qwen3vlmoe":
         turn_experts(folder)
-    save_sentencepiece(folder) if case.arch in SENTENCEPIECE else save_bytewise(folder)
+    if case.arch == "gemma4":
+        save_byte_fallback(folder)
+    else:
+        save_sentencepiece(folder) if case.arch in SENTENCEPIECE else save_bytewise(folder)
     path = pathlib.Path(make_architectures.FOLDER) / (case.name + ".gguf")
     hparams = conversion.ModelBase.load_hparams(folder, False)
     kind = conversion.get_model_class(conversion.get_model_architecture(hparams, conversion.ModelType.TEXT))

@@ -26,7 +26,8 @@ sys.dont_write_bytecode = True
 import make_architectures as make
 from architecture_cases import CASES
 from architecture_cases.converted import CONVERTED
-from architecture_cases.settings import ABSENT_TENSORS, REQUIRED, SETTINGS, NoChange, NoReference, State
+from architecture_cases.absent import ABSENT_TENSORS
+from architecture_cases.settings import REQUIRED, SETTINGS, NoChange, NoReference, State
 
 TEXTS = ("none", "linear", "yarn", "longrope", "llama3", "banana")
 # Of a changed model's logits against the golden's (NMSE): the tests tell one from the other above the first, and below the

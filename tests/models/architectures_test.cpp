@@ -273,9 +273,13 @@ static uint32_t scale_matrices(ModelFile* model) {
     const bool of_heads =
         matrix.name.ends_with("_b.weight") && matrix.name.find("attn_q_b") == std::string::npos;
     const bool no_product = matrix.name.ends_with("conv1d.weight") || matrix.name.ends_with("conv.weight") ||
-                            matrix.name.ends_with("ssm_norm.weight");
+                            matrix.name.ends_with("_norm.weight") ||  // of each head
+                            matrix.name.ends_with("token_embd.weight");
+    const auto has_scale = [&](const ModelFile::Tensor& other) {
+      return other.name == matrix.name.substr(0, end) + ".scale";
+    };
     if (matrix.type != kF32 || matrix.ne.size() < 2 || end == std::string::npos || of_heads || no_product ||
-        matrix.name == "token_embd.weight")
+        std::any_of(model->tensors.begin(), model->tensors.begin() + ptrdiff_t(count), has_scale))
       continue;
     const size_t matrices = matrix.ne.size() > 2 ? matrix.ne[2] : 1;
     const size_t each = matrix.data.size() / sizeof(float) / matrices;

@@ -162,6 +162,20 @@ TEST_CASE("bad models: layers with states", "[models][architectures][bad]") {
 
 TEST_CASE("bad models: rope", "[models][architectures][bad]") {
   check({
+      {"sections of more than half a head", "qwen3vl-converted",
+       [](ModelFile& m) {
+         m.drop_value("qwen3vl.rope.dimension_sections");
+         m.values.push_back(
+             {"qwen3vl.rope.dimension_sections", 9, Bytes().u32(5).u64(4).u32(4).u32(3).u32(2).u32(0).data});
+       },
+       "rope.dimension_sections adds up to 9 pairs, but of a head 8 rotate"},
+      {"sections of half of all bits", "qwen3vl-converted",
+       [](ModelFile& m) {
+         m.drop_value("qwen3vl.rope.dimension_sections");
+         m.values.push_back(
+             {"qwen3vl.rope.dimension_sections", 9, Bytes().u32(5).u64(2).u32(1u << 31).u32(1u << 31).data});
+       },
+       "rope.dimension_sections"},
       {"a scaling nobody knows", "llama-rope-linear", set_text("llama.rope.scaling.type", "banana"),
        "\"banana\""},
       {"a negative factor", "llama-rope-linear", set_f32("llama.rope.scaling.factor", -4),

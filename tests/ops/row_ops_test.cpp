@@ -79,6 +79,11 @@ TEST_CASE("add: every row agrees with float64", "[ops]") {
   check_add(rig);
 }
 
+TEST_CASE("layer_norm: every row agrees with float64", "[ops]") {
+  OpRig rig(GENERATE(from_range(rig_devices())));
+  check_layer_norm(rig);
+}
+
 TEST_CASE("multiply: every row agrees with float64", "[ops]") {
   OpRig rig(GENERATE(from_range(rig_devices())));
   check_multiply(rig);

@@ -27,8 +27,9 @@ Status Executor::allocate(uint32_t index) {
   }
   if (plan_.states) GRETA_TRY(on.runs.allocate(device, sizeof(StepRuns), Memory::Device));
   if (needs.outputs) GRETA_TRY(on.drawn.allocate(device, kDrawnBytes, Memory::Readback));
+  const uint64_t ones = needs.layers ? ones_bytes(model_, plan_.step_tokens) : 0;
   const uint64_t rope_bytes = needs.layers ? rope_tables_bytes(s, plan_.context) : 0;
-  if (rope_bytes) GRETA_TRY(on.rope.allocate(device, rope_bytes, Memory::Device));
+  if (ones + rope_bytes) GRETA_TRY(on.rope.allocate(device, ones + rope_bytes, Memory::Device));
   if (needs.embeds || needs.outputs)
     GRETA_TRY(on.token_log.allocate(device, log_bytes(plan_.pages), Memory::Device));
   GRETA_TRY(on.counters.allocate(device, kCounterCount * sizeof(uint32_t), Memory::Device));
@@ -48,7 +49,8 @@ Status Executor::allocate(uint32_t index) {
   b.groups = plan_.groups.count;
   b.step = on.step.all();
   if (plan_.states) b.runs = on.runs.all();
-  uint64_t at = 0;
+  if (ones) b.ones = on.rope.slice(0, ones);
+  uint64_t at = ones;
   for (uint32_t i = 0; rope_bytes && i < s.rope_tables; ++i) {
     const uint64_t bytes = rope_table_bytes(s.rope[i], plan_.context);
     b.rope[i] = on.rope.slice(at, bytes);
@@ -94,12 +96,12 @@ Status Executor::allocate_cache(uint32_t index) {
   return {};
 }
 
-// Uploads the rope tables and the StepState, and clears the token log and the counters.
+// Uploads the ones, the rope tables and the StepState, and clears the token log and the counters.
 Status Executor::upload_tables(uint32_t index) {
   const Shape& s = model_.shape;
   OnDevice& on = on_[index];
-  std::vector<float> tables(on.rope.buffer().bytes / sizeof(float));
-  float* table = tables.data();
+  std::vector<float> tables(on.rope.buffer().bytes / sizeof(float), 1.0f);
+  float* table = tables.data() + on.buffers.ones.bytes / sizeof(float);
   for (uint32_t i = 0; !tables.empty() && i < s.rope_tables; ++i) {
     fill_rope_table(s, model_.weights(), i, plan_.context, table);
     table += rope_table_bytes(s.rope[i], plan_.context) / sizeof(float);

@@ -66,7 +66,7 @@ Status Executor::walk_cache(uint32_t sequence, uint32_t positions, CacheForm for
   for (uint32_t i = 0; i < divide_up(positions, kPageTokens); ++i)
     for (uint32_t l = 0; l < model_.shape.layers; ++l) {
       const uint32_t heads = model_.shape.each[l].kv_heads;
-      if (!heads || i < first_saved(l, positions, form)) continue;
+      if (!model_.shape.each[l].keeps_cache() || i < first_saved(l, positions, form)) continue;
       const StepBuffers::Cache& layer = cache_of(l);
       device = model_.placement.layer(l);
       const uint32_t used = used_of_page(positions, i), page = pools_[layer.group].table(sequence)[i];

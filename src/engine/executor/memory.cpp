@@ -22,6 +22,10 @@ uint64_t step_state_bytes(uint32_t sequences, uint32_t pages_per_sequence) {
   return round_up(sizeof(StepState) + sequences * of_sequence + sizeof(SharedPrefixes), 256);
 }
 
+uint64_t ones_bytes(const Model& model, uint32_t step_tokens) {
+  return round_up(ones_values(*model.arch, model.shape, step_tokens) * sizeof(float), 256);
+}
+
 // Sets the sizes of a layer's pages.
 static Status describe_pages(const LayerShape& layer, bool latent, const ExecutorOptions& o,
                              StepBuffers::Cache* out) {
@@ -45,7 +49,7 @@ Status describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers*
   b->value_type = latent ? o.key_type : o.value_type;
   b->cache.assign(model.shape.layers, {});
   for (uint32_t l = 0; l < model.shape.layers; ++l)
-    if (model.shape.each[l].attends())
+    if (model.shape.each[l].keeps_cache())
       GRETA_TRY(describe_pages(model.shape.each[l], latent, o, &b->cache[l]));
   return {};
 }

@@ -13,8 +13,9 @@ struct Needs {
 std::vector<Needs> needs_of(const Model& model);  // by device
 
 uint64_t step_state_bytes(uint32_t sequences, uint32_t pages_per_sequence);
-uint64_t log_bytes(uint32_t pages);                          // of the token log
-uint64_t layer_state_bytes(const Shape& s, uint32_t layer);  // of one state in a layer
+uint64_t log_bytes(uint32_t pages);                             // of the token log
+uint64_t ones_bytes(const Model& model, uint32_t step_tokens);  // of StepBuffers::ones
+uint64_t layer_state_bytes(const Shape& s, uint32_t layer);     // of one state in a layer
 // What the host reads of a step: rows of logits, or hidden states, of which there is room for one at least.
 uint64_t readback_bytes(const Shape& s, const ExecutorOptions& o, uint32_t step_tokens);
 // Of host memory through which residuals, and pages that are saved, come to a device or leave it.

@@ -97,6 +97,7 @@ static Status plan_arenas(const Model& model, const ExecutorOptions& o, Executor
   GRETA_TRY(describe_cache(model, o, &b));
   b.groups = plan.groups.count;
   b.step = piece(b.groups * step_state_bytes(o.sequences, plan.pages_per_sequence));
+  b.ones = piece(ones_bytes(model, plan.step_tokens));
   for (uint32_t i = 0; i < model.shape.rope_tables; ++i)
     b.rope[i] = piece(rope_table_bytes(model.shape.rope[i], plan.context));
   b.token_log = piece(uint64_t(plan.pages) * kPageTokens * sizeof(uint32_t));
@@ -158,7 +159,7 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
     uint64_t& bytes = p->on[d].tables;
     bytes = (1 + kFlights) * p->groups.count * state + kCounterCount * sizeof(uint32_t);
     if (p->states) bytes += (1 + kFlights) * sizeof(StepRuns);
-    if (needs[d].layers) bytes += rope_tables_bytes(s, context);
+    if (needs[d].layers) bytes += ones_bytes(model, p->step_tokens) + rope_tables_bytes(s, context);
     if (needs[d].outputs) bytes += readback_bytes(s, o, p->step_tokens) + kDrawnBytes;
     if (needs[d].outputs && !needs[d].embeds) bytes += kFlights * kMaxStepTokens * sizeof(uint32_t);
     if (needs[d].embeds && !needs[d].outputs) bytes += log_bytes(p->pages);

@@ -47,6 +47,19 @@ struct StepBuilder {
   Call norm(const Tensor& gain, const Slice& x, const Slice& y, uint32_t heads = 1) const {
     return make.norm(gain, x, y, s.epsilon, heads);
   }
+  // The norm of whole rows of the residual stream.
+  Call row_norm(const Tensor& gain, const Tensor& bias, const Slice& x, const Slice& y) const {
+    return arch.layer_norm ? make.layer_norm(gain, bias.slice, x, y, {1, s.width}, s.epsilon)
+                           : norm(gain, x, y);
+  }
+  Call head_norm(const Tensor& gain, const Slice& x, uint32_t heads, uint32_t width) const {
+    if (arch.layer_norm) return make.layer_norm(gain, {}, x, x, {heads, width}, s.epsilon);
+    return norm(gain, x, x, arch.norm_all_heads ? 1 : heads);
+  }
+  // A norm without a gain.
+  Call norm_alone(const Slice& x, const Slice& y, uint32_t width, uint32_t heads) const {
+    return norm({QuantType::f32, Layout::Gguf, 1, width, 1, b.ones}, x, y, heads);
+  }
   // A product, and what follows it where the file has a factor for it.
   Calls matmul(const ScaledTensor& weight, const Slice& x, const Slice& y, const Tensor& bias = {}) const {
     if (!there(weight.scale)) return {make.matmul(weight, x, y, bias.slice)};
@@ -96,11 +109,11 @@ struct StepBuilder {
   }
 
   // Gives the norm before a block, and sets *x to its result. Without a norm *x is h.
-  Calls enter(const Tensor& gain, const Slice& h, Slice* x) {
+  Calls enter(const Tensor& gain, const Slice& h, Slice* x, const Tensor& bias = {}) {
     *x = h;
-    if (!there(gain)) return {};
+    if (!there(gain) && !arch.layer_norm) return {};
     *x = rows(s.width);
-    return {norm(gain, h, *x)};
+    return {row_norm(gain, bias, h, *x)};
   }
   // Adds a block's result to the residual: h += scale * norm(x). The calls `last` make x. The norm is left
   // out if the layer has none.
@@ -114,6 +127,13 @@ struct StepBuilder {
 inline Slice from_value(const Slice& slice, uint64_t first) {
   return {slice.buffer, slice.offset + first * sizeof(float), slice.bytes - first * sizeof(float)};
 }
+
+// Makes what layers read of their own embeddings (Shape::layer_embedding), from h, the embeddings of the
+// tokens: *out gets [tokens][layers][layer_embedding] values.
+Status make_layer_inputs(StepBuilder& builder, const Weights& weights, const Slice& h, Slice* out);
+// The last block of a layer: h += what it makes of h and its own embedding.
+Status add_layer_input(StepBuilder& builder, const Layer& layer, uint32_t index, const Slice& inputs,
+                       const Slice& h);
 
 // A block that keeps a state of each sequence (Arch::recurrence): h += what it makes of x, which the calls
 // `before` make.

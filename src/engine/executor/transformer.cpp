@@ -97,7 +97,7 @@ struct Builder : StepBuilder {
   bool takes_lone_rows(const Weights& weights) const {
     for (uint32_t l = first_layer; l < layers_end; ++l) {
       if (!s.each[l].attends()) continue;
-      Call c = attention(s.each[l], weights.layers[l], b.step, b.step, b.cache[l], b.step);
+      Call c = attention(s.each[l], weights.layers[l], b.step, b.step, b.cache[s.cache_layer(l)], b.step);
       c.attention.rows = AttentionRows::FirstLone;  // no other kernel takes these
       if (!graph.covers({&c, 1}, key.tokens)) return false;
     }
@@ -138,6 +138,22 @@ struct Builder : StepBuilder {
     return {};
   }
 
+  // Gives the calls that make a layer's keys, before their norm, and its values.
+  Status make_keys_and_values(const LayerShape& shape, const Layer& layer, const Calls& before,
+                              const Slice& x, const Slice& k, const Slice& v, Calls* keys, Calls* values) {
+    *keys = before;
+    *keys += matmul(layer.key, x, k, layer.key_bias);
+    if (shape.keys_as_values) {  // the norm of keys overwrites what values are made of
+      GRETA_TRY(emit(std::exchange(*keys, {})));
+      return emit({arch.norm_values ? norm_alone(k, v, shape.value_width, shape.kv_heads)
+                                    : make.softcap(k, v, shape.kv_heads * shape.value_width, 0, 1)});
+    }
+    *values = before;
+    *values += matmul(layer.value, x, v, layer.value_bias);
+    if (arch.norm_values) *values += norm_alone(v, v, shape.value_width, shape.kv_heads);
+    return {};
+  }
+
   // The calls `before` make x.
   Status attention_block(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache,
                          const Calls& before, const Slice& x, const Slice& h) {
@@ -145,25 +161,24 @@ struct Builder : StepBuilder {
                 k = rows(uint64_t(shape.kv_heads) * shape.key_width);
     const Slice v = rows(uint64_t(shape.kv_heads) * shape.value_width);
     const Slice attended = rows(uint64_t(shape.heads) * shape.value_width), projected = rows(s.width);
-    const uint32_t normed_heads = arch.norm_all_heads ? 1 : shape.heads,
-                   normed_kv_heads = arch.norm_all_heads ? 1 : shape.kv_heads;
 
-    Calls queries = before, keys = before, values = before, gates;
+    Calls queries = before, keys, values, gates;
     queries += matmul(layer.query, x, q, layer.query_bias);
-    keys += matmul(layer.key, x, k, layer.key_bias);
-    values += matmul(layer.value, x, v, layer.value_bias);
     const auto add_norms = [&] {
-      if (there(layer.query_norm)) queries += norm(layer.query_norm, q, q, normed_heads);
-      if (there(layer.key_norm)) keys += norm(layer.key_norm, k, k, normed_kv_heads);
+      if (there(layer.query_norm)) queries += head_norm(layer.query_norm, q, shape.heads, shape.key_width);
+      if (there(layer.key_norm)) keys += head_norm(layer.key_norm, k, shape.kv_heads, shape.key_width);
     };
+    if (shape.keeps_cache()) GRETA_TRY(make_keys_and_values(shape, layer, before, x, k, v, &keys, &values));
     if (!arch.norm_turned) add_norms();
     if (shape.rope_table != kNoRope) {
       queries += rope(shape, shape.query_rope_table, q, shape.heads);
-      keys += rope(shape, shape.rope_table, k, shape.kv_heads);
+      if (shape.keeps_cache()) keys += rope(shape, shape.rope_table, k, shape.kv_heads);
     }
     if (arch.norm_turned) add_norms();
-    keys += write_keys(shape, k, cache);
-    values += write_values(shape, v, cache);
+    if (shape.keeps_cache()) {
+      keys += write_keys(shape, k, cache);
+      values += write_values(shape, v, cache);
+    }
     const uint32_t attended_width = shape.heads * shape.value_width;
     Slice g;
     if (there(layer.attention_gate)) {
@@ -220,7 +235,8 @@ struct Builder : StepBuilder {
   Status mix(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache, const Slice& h) {
     Slice x;
     Calls before;
-    if (shape.attends() || shape.recurrent) before = enter(layer.attention_norm, h, &x);
+    if (shape.attends() || shape.recurrent)
+      before = enter(layer.attention_norm, h, &x, layer.attention_norm_bias);
     if (shape.attends() && shape.recurrent) GRETA_TRY(emit(std::exchange(before, {})));
     if (shape.attends())
       GRETA_TRY(arch.latent ? latent_block(shape, layer, cache, before, x, h)
@@ -255,7 +271,10 @@ struct Builder : StepBuilder {
 
   Status ffn_block(const Layer& layer, const Slice& h) {
     Slice x;
-    const Calls before = enter(layer.ffn_norm, h, &x);
+    const Calls before = enter(layer.ffn_norm, h, &x, layer.ffn_norm_bias);
+    return ffn_block(layer, before, x, h);
+  }
+  Status ffn_block(const Layer& layer, const Calls& before, const Slice& x, const Slice& h) {
     const Slice y = rows(s.width);
     Calls last;
     GRETA_TRY(dense(before, {layer.gate, layer.gate_bias}, {layer.up, layer.up_bias},
@@ -264,20 +283,21 @@ struct Builder : StepBuilder {
     return leave(last, layer.post_ffn_norm, y, h);
   }
 
-  Status expert_block(const Layer& layer, const Slice& h) {
+  // Computes y of a token's experts: their results by the weights that a router gives them, which reads `by`.
+  // The calls `route_before` make that, `before` make x. It emits all calls but those that *last gets.
+  Status experts(const Layer& layer, const Calls& route_before, const Slice& by, const Calls& before,
+                 const Slice& x, const Slice& y, Calls* last) {
     const Experts& e = s.experts;
-    Slice x;
-    const Calls before = enter(layer.ffn_norm, h, &x);
     const uint64_t slots = uint64_t(e.used) * e.width;
     const Slice logits = rows(e.count), ids = rows(e.used), weights = rows(e.used), u = rows(slots);
     const bool gates = there(layer.expert_gate);  // else the activation is the square of what is positive
     const Slice g = gates ? rows(slots) : u;
-    const Slice d = rows(uint64_t(e.used) * s.width), y = rows(s.width);
+    const Slice d = rows(uint64_t(e.used) * s.width);
     const Call route =
         make.route(logits, ids, weights, {e.count, e.used},
                    {e.normalise, e.gating, e.groups, e.groups_used, e.scale}, layer.choice_bias.slice);
-    Calls routed = before, gated = before;
-    routed += matmul(layer.router, x, logits, layer.router_bias);
+    Calls routed = route_before, gated = before;
+    routed += matmul(layer.router, by, logits, layer.router_bias);
     GRETA_TRY(emit(routed += route));
     graph.name_part("router");
     if (gates) gated += matmul_each(layer.expert_gate, x, ids, g, 1, layer.expert_gate_bias);
@@ -285,9 +305,36 @@ struct Builder : StepBuilder {
     GRETA_TRY(emit(gated += gates ? gate(g, u, uint32_t(slots))
                                   : make.multiply(u, u, u, {1, uint32_t(slots)}, kFactorPositive)));
     graph.name_part("experts gate up");
-    Calls experts = matmul_each(layer.expert_down, g, ids, d, e.used, layer.expert_down_bias);
-    experts += make.combine(d, weights, y, s.width, e.used);
-    if (!there(layer.shared_down)) return leave(experts, layer.post_ffn_norm, y, h);
+    *last = matmul_each(layer.expert_down, g, ids, d, e.used, layer.expert_down_bias);
+    *last += make.combine(d, weights, y, s.width, e.used);
+    return {};
+  }
+
+  // Experts and a dense block beside each other, each between norms of its own, and a norm behind their sum.
+  Status beside_block(const Layer& layer, const Slice& h) {
+    const Slice y = rows(s.width), chosen = rows(s.width);
+    Slice x, by;
+    Calls last;
+    Calls before = enter(layer.ffn_norm, h, &x);
+    GRETA_TRY(dense(before, {layer.gate, layer.gate_bias}, {layer.up, layer.up_bias},
+                    {layer.down, layer.down_bias}, x, y, &last));
+    graph.name_part("gate up");
+    GRETA_TRY(emit(last += norm(layer.post_dense_norm, y, y)));
+    graph.name_part("down");
+    const Calls route_before = enter(layer.router_gain, h, &by);
+    before = enter(layer.expert_norm, h, &x);
+    GRETA_TRY(experts(layer, route_before, by, before, x, chosen, &last));
+    GRETA_TRY(emit(last += norm(layer.post_expert_norm, chosen, chosen)));
+    return leave({add(y, chosen, 1)}, layer.post_ffn_norm, y, h);
+  }
+
+  Status expert_block(const Layer& layer, const Slice& h) {
+    Slice x;
+    const Calls before = enter(layer.ffn_norm, h, &x);
+    const Slice y = rows(s.width);
+    Calls routed;
+    GRETA_TRY(experts(layer, before, x, before, x, y, &routed));
+    if (!there(layer.shared_down)) return leave(routed, layer.post_ffn_norm, y, h);
     const Slice shared = rows(s.width);
     Calls last;
     GRETA_TRY(dense(before, {layer.shared_gate}, {layer.shared_up}, {layer.shared_down}, x, shared, &last));
@@ -298,7 +345,7 @@ struct Builder : StepBuilder {
       weigh += matmul(layer.shared_router, x, logit);
       weigh += make.route(logit, id, weight, {1, 1}, {.gating = kGatingSigmoid});
       GRETA_TRY(emit(weigh));  // before h, of which `before` makes x, changes
-      GRETA_TRY(leave(experts, {}, y, h));
+      GRETA_TRY(leave(routed, {}, y, h));
       graph.name_part("experts down");
       GRETA_TRY(emit(last));
       GRETA_TRY(leave({make.combine(shared, weight, weighted, s.width, 1)}, {}, weighted, h));
@@ -306,7 +353,7 @@ struct Builder : StepBuilder {
       return {};
     }
     const bool norms = there(layer.post_ffn_norm);
-    GRETA_TRY(norms ? emit(experts) : leave(experts, {}, y, h));
+    GRETA_TRY(norms ? emit(routed) : leave(routed, {}, y, h));
     graph.name_part("experts down");
     GRETA_TRY(norms ? leave(last += add(y, shared, 1), layer.post_ffn_norm, y, h)
                     : leave(last, {}, shared, h));
@@ -314,10 +361,22 @@ struct Builder : StepBuilder {
     return {};
   }
 
+  // Attention and the feed-forward block of the same residual, whose results it gets one after the other.
+  Status parallel_blocks(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache,
+                         const Slice& h) {
+    Slice x, z;
+    GRETA_TRY(emit(enter(layer.attention_norm, h, &x, layer.attention_norm_bias)));
+    z = x;
+    if (!arch.one_norm) GRETA_TRY(emit(enter(layer.ffn_norm, h, &z, layer.ffn_norm_bias)));
+    GRETA_TRY(attention_block(shape, layer, cache, {}, x, h));
+    graph.name_part("o");
+    return ffn_block(layer, {}, z, h);
+  }
+
   // The host gets the hidden states of the output rows.
   Status hidden(const Weights& weights, const Slice& h) {
     const Slice normed = rows(s.width, key.outputs);
-    Call c = norm(weights.output_norm, h, normed);
+    Call c = row_norm(weights.output_norm, weights.output_norm_bias, h, normed);
     c.rows_of = kRowsGather;
     GRETA_TRY(emit({&c, 1}, key.outputs));
     graph.name_part("head");
@@ -327,13 +386,13 @@ struct Builder : StepBuilder {
   // Only output rows get logits, since nobody reads the others.
   Status head(const Weights& weights, const Slice& h) {
     const Slice normed = rows(s.width, key.outputs), logits = rows(s.vocab, key.outputs);
-    Calls calls = {norm(weights.output_norm, h, normed)};
+    Calls calls = {row_norm(weights.output_norm, weights.output_norm_bias, h, normed)};
     calls += weights.tied
                  ? Calls{make.matmul(weights.token_embedding, normed, logits, weights.output_bias.slice)}
                  : matmul(weights.output, normed, logits, weights.output_bias);
     Calls gathered;
     for (Call c : calls.all()) {
-      c.rows_of = c.op == Op::Norm ? kRowsGather : kRowsOutputs;
+      c.rows_of = c.op == Op::Norm || c.op == Op::LayerNorm ? kRowsGather : kRowsOutputs;
       gathered += c;
     }
     GRETA_TRY(emit(gathered.all(), key.outputs));
@@ -366,21 +425,36 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
   if (key.lone != LoneRows::None && builder.takes_lone_rows(weights)) builder.lone = key.lone;
   const Slice h = builder.rows(shape.width);  // the residual stream
   GRETA_TRY(builder.share_rows());
-  if (segment.embeds)
+  Slice inputs;
+  if (segment.embeds) {
     GRETA_TRY(builder.emit({builder.make.embed(weights.token_embedding, h, buffers.token_log,
                                                shape.embedding_scale, shape.vocab)}));
-  else
+    if (shape.layer_embedding) GRETA_TRY(make_layer_inputs(builder, weights, h, &inputs));
+  } else {
     GRETA_TRY(graph->copy(h, {buffers.arrives.buffer, buffers.arrives.offset, h.bytes}));
+  }
   graph->name_part(segment.embeds ? "embed" : "crossing");
   for (uint32_t l = segment.first_layer; l < layers_end; ++l) {
     const LayerShape& each = shape.each[l];
     const Layer& layer = weights.layers[l];
-    builder.make.step = buffers.step_of(buffers.cache[l].group);
-    GRETA_TRY(builder.mix(each, layer, buffers.cache[l], h));
+    const StepBuffers::Cache& cache = buffers.cache[shape.cache_layer(l)];
+    builder.make.step = buffers.step_of(cache.group);
+    if (shape.parallel) {
+      GRETA_TRY(builder.parallel_blocks(each, layer, cache, h));
+      graph->name_part("down");
+      continue;
+    }
+    GRETA_TRY(builder.mix(each, layer, cache, h));
     graph->name_part("o");
     if (each.has_ffn())
-      GRETA_TRY(each.experts ? builder.expert_block(layer, h) : builder.ffn_block(layer, h));
+      GRETA_TRY(!each.experts         ? builder.ffn_block(layer, h)
+                : arch.experts_beside ? builder.beside_block(layer, h)
+                                      : builder.expert_block(layer, h));
     graph->name_part(each.experts ? "experts down" : "down");
+    if (shape.layer_embedding) GRETA_TRY(add_layer_input(builder, layer, l, inputs, h));
+    if (there(layer.layer_scale))
+      GRETA_TRY(builder.emit({builder.make.scale(h, layer.layer_scale.slice, {}, shape.width)}));
+    graph->name_part("layer input");
   }
   builder.make.step = buffers.step_of(0);
   if (!segment.ends) {

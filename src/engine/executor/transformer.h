@@ -28,6 +28,7 @@ struct StepBuffers {
   Slice step;  // StepState with page tables for each group of the cache, one behind the other
   uint32_t groups = 1;
   Slice rope[kMaxRopeTables];  // [context][RopeTable::width / 2][2]
+  Slice ones;                  // numbers that are 1, as many as ones_values() says
   Slice token_log;             // [pages][kPageTokens]
   Slice counters;              // [kCounterCount] of uint, which are 0 between launches
   Slice drawn;                 // [kMaxStepSequences][kDrawnPositions]: tokens for the host
@@ -49,6 +50,9 @@ struct StepBuffers {
   std::vector<Cache> cache;               // by layer
   uint32_t key_type = 0, value_type = 0;  // kernels/abi/cache_types.def
 };
+
+// How many ones a step of so many tokens reads.
+uint64_t ones_values(const Arch& arch, const Shape& shape, uint32_t tokens);
 
 // Writes a segment of the step, by default the whole step. A segment that only ends it makes nothing if the
 // step has no outputs.

@@ -33,15 +33,19 @@ constexpr TensorName maybe(const char* text) { return {text, true}; }
 
 struct TensorNames {
   TensorName token_embedding = "token_embd.weight";
-  TensorName output_norm = "output_norm.weight";
+  TensorName output_norm = "output_norm.weight", output_norm_bias = {};
   TensorName output = maybe("output.weight");  // if absent, token_embedding takes its place
   TensorName output_bias = maybe("output.bias");
   TensorName rope_factors = maybe("rope_freqs.weight");
   TensorName long_factors = maybe("rope_factors_long.weight");    // for contexts longer than the original one
   TensorName short_factors = maybe("rope_factors_short.weight");  // for other contexts
 
+  // Embeddings for each layer (Shape::layer_embedding): a table with those of all layers in a row, and what
+  // makes the others from the embedding of a token.
+  TensorName layer_embedding = {}, layer_projection = {}, layer_projection_norm = {};
+
   // Attention, in the order in which a layer uses them.
-  TensorName attention_norm = "blk.%u.attn_norm.weight";
+  TensorName attention_norm = "blk.%u.attn_norm.weight", attention_norm_bias = {};
   TensorName query = "blk.%u.attn_q.weight";
   TensorName key = "blk.%u.attn_k.weight";
   TensorName value = "blk.%u.attn_v.weight";
@@ -81,7 +85,7 @@ struct TensorNames {
   TensorName state_out = {};
 
   // Feed-forward.
-  TensorName ffn_norm = "blk.%u.ffn_norm.weight";
+  TensorName ffn_norm = "blk.%u.ffn_norm.weight", ffn_norm_bias = {};
   TensorName gate = "blk.%u.ffn_gate.weight";
   TensorName up = "blk.%u.ffn_up.weight";
   TensorName gate_up = {};  // the rows of gate, then those of up, in place of both
@@ -90,17 +94,26 @@ struct TensorNames {
   TensorName up_bias = maybe("blk.%u.ffn_up.bias");
   TensorName down_bias = maybe("blk.%u.ffn_down.bias");
   TensorName post_ffn_norm = {};
+  // What a layer adds last, from its own embedding: up(activation(gate(h)) * embedding), normalised.
+  TensorName layer_gate = {}, layer_up = {}, layer_norm = {};
+  TensorName layer_scale = {};  // of all that leaves the layer: one number
 
-  // Experts, in layers that have them in place of gate, up and down.
+  // Experts, in layers that have them in place of gate, up and down, or beside these (Arch::experts_beside).
   TensorName router = "blk.%u.ffn_gate_inp.weight";
   TensorName router_bias = maybe("blk.%u.ffn_gate_inp.bias");
   TensorName choice_bias = maybe("blk.%u.exp_probs_b.bias");
   TensorName expert_gate = "blk.%u.ffn_gate_exps.weight";
   TensorName expert_up = "blk.%u.ffn_up_exps.weight";
   TensorName expert_down = "blk.%u.ffn_down_exps.weight";
+  TensorName expert_gate_up =
+      {};  // for each expert the rows of its gate, then those of its up, in place of both
   TensorName expert_gate_bias = maybe("blk.%u.ffn_gate_exps.bias");
   TensorName expert_up_bias = maybe("blk.%u.ffn_up_exps.bias");
   TensorName expert_down_bias = maybe("blk.%u.ffn_down_exps.bias");
+  // Beside a dense block. All of them but post_dense_norm and post_expert_norm read what enters the layer's
+  // blocks: the router behind a norm of its own, whose gain is divided by sqrt(width), the experts behind
+  // another one.
+  TensorName router_gain = {}, expert_norm = {}, post_dense_norm = {}, post_expert_norm = {};
   TensorName shared_router = {};  // a row by which the shared experts have a weight
   TensorName shared_gate = maybe("blk.%u.ffn_gate_shexp.weight");
   TensorName shared_up = maybe("blk.%u.ffn_up_shexp.weight");
@@ -115,10 +128,16 @@ struct Arch {
   TensorNames tensors = {};
 
   bool scale_embedding = false;  // embeddings are multiplied by sqrt(width)
-  bool norm_all_heads = false;   // query_norm and key_norm run over all heads of a token together
-  bool latent = false;           // multi-head latent attention: keys and values are made from one cached head
-  bool norm_turned = false;      // query_norm and key_norm come behind the rotation
-  bool temperature = false;      // reads attention.temperature_scale: queries grow with their position
+  bool layer_norm =
+      false;  // norms subtract the mean, may lack a gain, and have one of each head (layer_norm_epsilon)
+  bool parallel =
+      false;  // attention and feed-forward read the same residual, unless use_parallel_residual differs
+  bool one_norm = false;        // where they do, they read it behind the same norm
+  bool logit_factor = false;    // reads logit_scale, which multiplies
+  bool norm_all_heads = false;  // query_norm and key_norm run over all heads of a token together
+  bool latent = false;          // multi-head latent attention: keys and values are made from one cached head
+  bool norm_turned = false;     // query_norm and key_norm come behind the rotation
+  bool temperature = false;     // reads attention.temperature_scale: queries grow with their position
   bool scales = false;  // reads the keys embedding_scale, residual_scale and logit_scale, which divides
 
   Recurrence recurrence = Recurrence::None;  // of layers without attention
@@ -127,12 +146,17 @@ struct Arch {
   bool beside = false;       // all layers have attention and a state, which read the same values
   bool lone_blocks = false;  // a layer has attention, a state or a feed-forward block
   bool tiled_heads = false;  // value head h of the delta rule has key head h % groups, not h / group size
+  bool norm_values = false;  // values are normalised in each head, without a gain
+  bool keys_as_values =
+      false;                   // a layer without a window may lack `value`: values are keys before their norm
+  bool shared_caches = false;  // the last attention.shared_kv_layers layers use the caches of earlier ones
   bool gated_attention = false;  // behind the rows of a query head stand those of its gate
 
   uint32_t window = 0;           // attention.sliding_window
   bool window_required = false;  // the file must give attention.sliding_window
   uint32_t window_period = 0;    // every n-th layer sees all positions, others a window; 0: all have a window
   bool window_behind = false;  // of each window_period layers the first sees all positions, and not the last
+  bool window_sizes = false;   // heads of layers with a window have sizes of their own (..._swa)
   bool turn_windows = false;   // where some layers have a window, the others do not rotate
   bool window_rope = false;    // layers with a window rotate without scaling, by rope.freq_base_swa
   float window_rope_base = 0;  // the default of that key; 0: the base of the other layers
@@ -141,12 +165,14 @@ struct Arch {
   bool rope_by_finetuned = false;  // rope.scaling.finetuned = false means that no layer rotates
 
   float attention_softcap = 0, final_softcap = 0;  // attn_logit_softcapping, final_logit_softcapping
+  float attention_scale = 0;       // of scores, unless the file gives one; 0: 1 / sqrt(values of a head)
   uint32_t wide_query_layers = 0;  // models of this many layers scale scores by 1 / sqrt(width / heads)
   bool whole_yarn_range = true;    // the ends of YaRN's range are rounded to whole pairs
 
   bool partial_layers =
       false;  // layers may lack attention (0 KV heads) or a feed-forward block (a width of 0)
   bool needs_experts = false;
+  bool experts_beside = false;     // a layer has experts and a dense block, whose results add up
   bool experts_by_router = false;  // a layer has experts if it has a router
   bool normalise_experts = false;  // expert_weights_norm
   bool softmax_experts =

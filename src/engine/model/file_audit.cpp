@@ -50,6 +50,11 @@ constexpr KnownTensor kUncalledTensors[] = {
     {"blk.*.ffn_*_exps.*", "expert_count and leading_dense_block_count do not call for it"},
     {"blk.*.ffn_gate_inp.*", "expert_count and leading_dense_block_count do not call for it"},
     {"blk.*.exp_probs_b.bias", "expert_count and leading_dense_block_count do not call for it"},
+    {"blk.*.ffn_norm.*", "use_parallel_residual does not call for it"},
+    {"per_layer_*", "embedding_length_per_layer_input does not call for it"},
+    {"blk.*.inp_gate.*", "embedding_length_per_layer_input does not call for it"},
+    {"blk.*.proj.*", "embedding_length_per_layer_input does not call for it"},
+    {"blk.*.post_norm.*", "embedding_length_per_layer_input does not call for it"},
     {"blk.*.attn_q.*", "attn_qkv.weight is there, or attention is latent"},
     {"blk.*.attn_k.*", "attn_qkv.weight is there, or attention is latent"},
     {"blk.*.attn_v.*", "attn_qkv.weight is there, or attention is latent"},
@@ -129,6 +134,12 @@ void add_tensor(const Gguf& gguf, const Shape& shape, std::string_view name, std
   }
   if (layer >= shape.layers) {
     out->push_back({Verdict::Refused, true, name, "block_count says that there are fewer layers"});
+    return;
+  }
+  // Published files have these of all layers.
+  if (layer >= 0 && shape.each[size_t(layer)].cache_of != LayerShape::kOwn &&
+      (fits("blk.*.attn_k.*", name) || fits("blk.*.attn_k_norm.*", name) || fits("blk.*.attn_v.*", name))) {
+    out->push_back({Verdict::Needless, true, name, "the layer uses the keys and values of an earlier one"});
     return;
   }
   const auto fitting = [&](const KnownTensor& row) { return fits(row.pattern, name); };

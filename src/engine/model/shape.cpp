@@ -45,7 +45,10 @@ Status read_head_counts(ShapeReader& r, Shape* s) {
 
 Status read_heads(ShapeReader& r, Shape* s) {
   GRETA_TRY(read_head_counts(r, s));
-  r.f32("attention.layer_norm_rms_epsilon", 0.0f, 1.0f, &s->epsilon, true);
+  r.f32(r.arch.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 0.0f, 1.0f,
+        &s->epsilon, true);
+  s->parallel = r.arch.parallel;
+  if (r.arch.layer_norm) r.flag("use_parallel_residual", &s->parallel);
   const uint32_t heads = s->attending().heads;
   if (!heads) return r.status;
   if (!r.has("attention.key_length") && s->width % heads)
@@ -57,15 +60,8 @@ Status read_heads(ShapeReader& r, Shape* s) {
   r.u32("attention.value_length", 1, kMaxWidth, &values);
   uint32_t turned = keys;
   r.u32("rope.dimension_count", 1, kMaxWidth, &turned);
-  r.same_as("attention.key_length_swa", "attention.key_length", keys);
-  r.same_as("attention.value_length_swa", "attention.value_length", values);
-  r.same_as("rope.dimension_count_swa", "rope.dimension_count", turned);
   GRETA_TRY(r.status);
-  if (turned > keys || turned % 2)
-    return fail(Code::File,
-                "%s: %srope.dimension_count is %u, expected an even number up to the head's %u, which is "
-                "attention.key_length, or embedding_length / attention.head_count without it",
-                r.gguf.name(), r.prefix.c_str(), turned, keys);
+  GRETA_TRY(check_rotated(r, "rope.dimension_count", "attention.key_length", turned, keys));
   for (LayerShape& layer : s->each)
     if (layer.attends()) layer.key_width = keys, layer.value_width = values, layer.rope_width = turned;
   return {};
@@ -232,12 +228,12 @@ Status read_temperature(ShapeReader& r, Shape* s, uint8_t* table) {
 
 Status read_rope(ShapeReader& r, Shape* s) {
   RopeTable& main = s->rope[0];
-  main.width = s->attending().rope_width;
+  main.width = first_layer(*s, false).rope_width;
   r.f32("rope.freq_base", 1.0f, 1e30f, &main.base);
   GRETA_TRY(r.status);
   GRETA_TRY(read_rope_scaling(r, *s, &main.scaling, &s->attention_scale));
   RopeTable window;
-  window.width = main.width;
+  window.width = first_layer(*s, true).rope_width;
   window.base = r.arch.window_rope_base > 0 ? r.arch.window_rope_base : main.base;
   window.factors = false;
   if (r.arch.window_rope) {
@@ -248,7 +244,7 @@ Status read_rope(ShapeReader& r, Shape* s) {
   }
   uint8_t queries = 0;  // the table by which they rotate where keys rotate by the first
   GRETA_TRY(read_temperature(r, s, &queries));
-  if (r.arch.rope_sections) r.note("rope.dimension_sections");
+  GRETA_TRY(check_sections(r, main.width));
   bool turns = true;
   if (r.arch.rope_by_finetuned) r.flag("rope.scaling.finetuned", &turns);
   const uint32_t skip = r.arch.rope_skip_period;
@@ -346,7 +342,7 @@ Status read_experts(ShapeReader& r, Shape* s) {
 Status check_layers(const ShapeReader& r, const Shape& s) {
   for (uint32_t l = 0; l < s.layers; ++l) {
     const LayerShape& layer = s.each[l];
-    if (layer.has_ffn()) continue;
+    if (layer.has_ffn() && (layer.ffn_width || !r.arch.experts_beside)) continue;
     if (layer.recurrent && r.arch.partial_layers) {
       if (!r.arch.lone_blocks && r.arch.tensors.down.text)
         GRETA_TRY(r.gguf.require(r.prefix + "feed_forward_length"));
@@ -371,10 +367,12 @@ Status read_scales(ShapeReader& r, Shape* s) {
   uint32_t divisor = layer.key_width;
   if (r.arch.latent) divisor = s->latent.plain + layer.rope_width;
   if (r.arch.wide_query_layers == s->layers) divisor = s->width / layer.heads;
-  s->attention_scale = 1.0f / std::sqrt(float(std::max(divisor, 1u)));
+  s->attention_scale =
+      r.arch.attention_scale > 0 ? r.arch.attention_scale : 1.0f / std::sqrt(float(std::max(divisor, 1u)));
   float given = 0;
   r.f32("attention.scale", 0.0f, 1e6f, &given);
   if (given > 0) s->attention_scale = given;
+  if (r.arch.logit_factor) r.f32("logit_scale", 1e-6f, 1e6f, &s->logit_scale, true);
   if (r.arch.scale_embedding) s->embedding_scale = std::sqrt(float(s->width));
   if (r.arch.scales) {
     float divided = 0;
@@ -424,6 +422,10 @@ Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out, KeysRead* keys
   if (s.recurrent_layers) GRETA_TRY(read_recurrence(r, &s));
   GRETA_TRY(read_scales(r, &s));
   GRETA_TRY(read_windows(r, &s));
+  GRETA_TRY(read_window_sizes(r, &s));
+  GRETA_TRY(read_shared_caches(r, &s));
+  if (arch.tensors.layer_embedding.text)
+    r.u32("embedding_length_per_layer_input", 0, kMaxWidth / s.layers, &s.layer_embedding);
   GRETA_TRY(read_rope(r, &s));
   GRETA_TRY(read_experts(r, &s));
   GRETA_TRY(check_layers(r, s));

@@ -43,6 +43,7 @@ std::string layer_name(const TensorName& name, uint32_t layer);
 
 // A layer lacks attention if it has no heads, and a feed-forward block if it has neither experts nor a width.
 struct LayerShape {
+  static constexpr uint32_t kOwn = ~0u;
   uint32_t window = 0;                      // how many positions a token sees, its own included; 0: all
   uint8_t rope_table = 0;                   // of keys: an index, or kNoRope
   uint8_t query_rope_table = 0;             // of queries
@@ -52,8 +53,11 @@ struct LayerShape {
   uint32_t key_width = 0, value_width = 0;  // of one cached head
   uint32_t rope_width = 0;                  // rotated values of a head
   uint32_t ffn_width = 0;                   // hidden values of the dense feed-forward block
+  uint32_t cache_of = kOwn;                 // the earlier layer whose keys and values it reads
+  bool keys_as_values = false;              // its values are its keys before their norm
 
   bool attends() const { return kv_heads != 0; }
+  bool keeps_cache() const { return attends() && cache_of == kOwn; }
   bool has_ffn() const { return experts || ffn_width; }
 };
 
@@ -92,8 +96,10 @@ struct RecurrentShape {
 
 struct Shape {
   uint32_t layers = 0, width = 0, vocab = 0;
-  uint32_t draft_layers = 0;  // layers after these in the file, which draft tokens and are not used
-  uint32_t context = 0;       // the context that the model was trained for, in tokens
+  uint32_t draft_layers = 0;     // layers after these in the file, which draft tokens and are not used
+  uint32_t context = 0;          // the context that the model was trained for, in tokens
+  bool parallel = false;         // attention and feed-forward of a layer read the same residual
+  uint32_t layer_embedding = 0;  // values of the embedding that each layer has of a token; 0: there is none
   float epsilon = 1e-5f;
   float attention_scale = 0, attention_softcap = 0, final_softcap = 0;
   float embedding_scale = 1, residual_scale = 1, logit_scale = 1;
@@ -106,6 +112,10 @@ struct Shape {
   uint32_t recurrent_layers = 0;
 
   const LayerShape& attending() const;  // the first layer with attention, or one without anything
+  // The layer whose keys and values a layer reads: itself or an earlier one.
+  uint32_t cache_layer(uint32_t layer) const {
+    return each[layer].cache_of == LayerShape::kOwn ? layer : each[layer].cache_of;
+  }
 };
 
 // Finds an architecture by its name. The text of an Unsupported failure lists those that this build knows.

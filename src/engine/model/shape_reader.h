@@ -85,6 +85,19 @@ struct ShapeReader {
   }
 };
 
+// Sets the sizes of heads in layers with a window, after it is known which those are (Arch::window_sizes).
+Status read_window_sizes(ShapeReader& r, Shape* s);
+// Sets which layers use the cache of an earlier one, and which take their keys for values.
+Status read_shared_caches(ShapeReader& r, Shape* s);
+// The first layer with attention whose `window` is not 0, or is, else the first one with attention.
+const LayerShape& first_layer(const Shape& s, bool windowed);
+// Checks the rotated part of a head of `width` values.
+Status check_rotated(const ShapeReader& r, const char* key, const char* width_key, uint32_t turned,
+                     uint32_t width);
+
+// Checks that the sections of a head's rotated part, by dimensions of a position, fit into it.
+Status check_sections(ShapeReader& r, uint32_t turned);
+
 // Sets which layers keep a state in place of keys and values, after the counts of heads are known.
 Status read_recurrent_layers(ShapeReader& r, Shape* s);
 // Reads the sizes of those layers.

@@ -27,7 +27,8 @@ Status TensorStore::find(Gguf& gguf, const NamedTensor& named, const RowFilter& 
     return wanted.name.optional
                ? Status{}
                : fail(Code::File, "%s: no tensor %s (required by %s)", gguf.name(), name, wanted.keys);
-  const bool apart = wanted.held == Held::Apart, turned = wanted.held == Held::Transposed;
+  const bool apart = wanted.held == Held::Apart || wanted.held == Held::Cut,
+             turned = wanted.held == Held::Transposed;
   const bool cut_vector = wanted.use == Use::Vector && wanted.rows;
   const uint64_t stride = wanted.rows ? wanted.rows : wanted.n;
   const uint64_t depth = cut_vector ? wanted.rows : turned ? wanted.n : wanted.depth;
@@ -62,7 +63,8 @@ Status TensorStore::find(Gguf& gguf, const NamedTensor& named, const RowFilter& 
   const bool again = wanted.tensor == &weights_.output && named.name == placed_.front().source->name;
   placed_.push_back({source, out, wanted.first_row * row_bytes, taken * wanted.count * row_bytes, false,
                      wanted.use == Use::Experts, wanted.held, stride / wanted.pieces * row_bytes,
-                     wanted.pieces, named.piece, device, again});
+                     wanted.pieces, named.piece, device, again,
+                     wanted.on_host && !filter.device->unified_memory, wanted.factor});
   placed_.back().in_place = on_[device].maps && can_stay(gguf.source(), placed_.back(), *filter.device);
   if (wanted.use == Use::Vector) return {};
 
@@ -94,7 +96,7 @@ static uint64_t import_limit(const DeviceInfo& device) {
 // A tensor can stay in the caller's memory, or in a mapped file, if the device can read it at its offset.
 bool TensorStore::can_stay(const Source& source, const Placed& placed, const DeviceInfo& device) {
   if (placed.tensor->layout != Layout::Gguf || placed.bytes > import_limit(device)) return false;
-  if (placed.held != Held::Apart) return false;
+  if (placed.held != Held::Apart || placed.factor != 1) return false;
   const auto begin = reinterpret_cast<uint64_t>(source.memory(placed.source->part));
   return (begin + placed.source->offset + placed.offset) % device.weight_alignment == 0;
 }
@@ -124,8 +126,8 @@ Status TensorStore::find_factors(const Gguf& gguf, TensorName name, uint32_t pai
   out->resize(pairs);
   GRETA_TRY(gguf.source().read_at(factors->part, factors->offset, out->data(), factors->bytes));
   for (float factor : *out)
-    if (!(factor > 0 && factor <= 1e6f))
-      return fail(Code::File, "%s: %s holds %g, expected numbers above 0, to 1e6", gguf.name(), name.text,
+    if (!(factor > 0 && factor <= 1e30f))  // by so much a pair does not turn at all
+      return fail(Code::File, "%s: %s holds %g, expected numbers above 0, to 1e30", gguf.name(), name.text,
                   double(factor));
   return {};
 }
@@ -163,7 +165,15 @@ uint64_t TensorStore::on_all(uint64_t (TensorStore::*bytes)(uint32_t) const) con
 uint64_t TensorStore::device_bytes(uint32_t device) const {
   uint64_t bytes = 0;
   for (const Placed& p : placed_)
-    if (!p.in_place && p.device == device)
+    if (!p.in_place && !p.on_host && p.device == device)
+      for (const Tensor& part : parts_of(*p.tensor)) bytes += padded_bytes(part);
+  return bytes;
+}
+
+uint64_t TensorStore::host_bytes() const {
+  uint64_t bytes = 0;
+  for (const Placed& p : placed_)
+    if (!p.in_place && p.on_host)
       for (const Tensor& part : parts_of(*p.tensor)) bytes += padded_bytes(part);
   return bytes;
 }
@@ -171,7 +181,7 @@ uint64_t TensorStore::device_bytes(uint32_t device) const {
 std::vector<uint64_t> TensorStore::piece_bytes() const {
   std::vector<uint64_t> bytes(weights_.layers.size() + 2);
   for (const Placed& p : placed_)
-    if (!p.in_place)
+    if (!p.in_place && !p.on_host)
       for (const Tensor& part : parts_of(*p.tensor)) bytes[p.piece] += padded_bytes(part);
   return bytes;
 }
@@ -180,7 +190,8 @@ uint64_t TensorStore::mapping_saves(const Source& source, Devices devices) const
   uint64_t bytes = 0;
   for (const Placed& p : placed_) {
     const DeviceInfo& device = *devices[p.device].filter.device;
-    if (device.imports_host && !p.in_place && can_stay(source, p, device)) bytes += padded_bytes(*p.tensor);
+    if (device.imports_host && !p.in_place && !p.on_host && can_stay(source, p, device))
+      bytes += padded_bytes(*p.tensor);
   }
   return bytes;
 }
@@ -201,8 +212,8 @@ template <class Amount>
 uint64_t TensorStore::token_share(Amount amount) const {
   uint64_t sum = 0;
   for (const Placed& p : placed_) {
-    const bool gathered =
-        p.tensor == &weights_.token_embedding && !weights_.tied;  // a token reads one row of it
+    const bool gathered = (p.tensor == &weights_.token_embedding && !weights_.tied) ||
+                          p.tensor == &weights_.layer_embedding;  // a token reads one row of it
     const uint64_t all = amount(p);
     sum += gathered ? all / p.tensor->n : p.routed ? all / p.tensor->count * experts_used_ : all;
   }
@@ -225,7 +236,9 @@ uint64_t TensorStore::token_parameters(uint32_t device) const {
 uint64_t TensorStore::largest_product(uint32_t device) const {
   uint64_t most = 0;
   for (const Placed& p : placed_) {
-    if (p.device != device || p.tensor == &weights_.token_embedding || p.tensor == &weights_.output) continue;
+    if (p.device != device || p.tensor == &weights_.token_embedding || p.tensor == &weights_.output ||
+        p.tensor == &weights_.layer_embedding)
+      continue;
     most = std::max(most,
                     values_of(*p.tensor) / (p.routed ? p.tensor->count : 1) * (p.routed ? experts_used_ : 1));
   }
@@ -312,12 +325,13 @@ Status TensorStore::copy_all(const DeviceInfo& device, uint32_t index) {
 }
 
 // The pool is told all slices, so that it allocates no more than the memory plan says.
-void TensorStore::make_pool(Device& device, uint32_t index) {
+std::unique_ptr<Pool> TensorStore::make_pool(Device& device, uint32_t index, bool on_host) const {
   std::vector<uint64_t> slices;
   for (const Placed& placed : placed_)
-    if (!placed.in_place && placed.device == index)
+    if (!placed.in_place && placed.device == index && placed.on_host == on_host)
       for (const Tensor& part : parts_of(*placed.tensor)) slices.push_back(bytes_of(part));
-  on_[index].pool = std::make_unique<Pool>(device, arena_limit(device.info()), std::move(slices));
+  return std::make_unique<Pool>(device, arena_limit(device.info()), std::move(slices),
+                                on_host ? Memory::Upload : Memory::Device);
 }
 
 Status TensorStore::load(Gguf& gguf, Devices devices, const Progress& progress) {
@@ -328,7 +342,8 @@ Status TensorStore::load(Gguf& gguf, Devices devices, const Progress& progress) 
       clear_error_text();
       GRETA_TRY(copy_all(device.info(), d));
     }
-    make_pool(device, d);
+    on_[d].pool = make_pool(device, d, false);
+    on_[d].host_pool = make_pool(device, d, true);
   }
   uint64_t all = 0;
   for (const Placed& placed : placed_) all += read_bytes(*placed.tensor);
@@ -358,15 +373,30 @@ Status TensorStore::load(Gguf& gguf, Devices devices, const Progress& progress) 
   return {};
 }
 
+// Multiplies values of float32.
+static void scale_values(float factor, std::vector<uint8_t>* bytes) {
+  for (size_t at = 0; at < bytes->size(); at += sizeof(float)) {
+    float value = 0;
+    memcpy(&value, bytes->data() + at, sizeof value);
+    value *= factor;
+    memcpy(bytes->data() + at, &value, sizeof value);
+  }
+}
+
 // Loads a tensor into memory of its own. On a device that reads mapped pages, a packed matrix is packed from
 // them. Matrices that the file has in another order are first made in the host's memory.
 Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, Loader* loader) {
   const GgufTensor& from = *placed.source;
   const OnDevice& on = on_[placed.device];
-  const bool apart = placed.held == Held::Apart;
+  const bool apart = placed.held == Held::Apart && placed.factor == 1;
   std::vector<uint8_t> made;
   Source memory;
-  if (!apart) {
+  if (placed.factor != 1) {
+    made.resize(placed.bytes);
+    GRETA_TRY(gguf.source().read_at(from.part, from.offset + placed.offset, made.data(), made.size()));
+    scale_values(placed.factor, &made);
+    GRETA_TRY(memory.open_memory(made.data(), made.size()));
+  } else if (!apart) {
     GRETA_TRY(loader->stacked.make(
         gguf.source(), {from.part, from.type, from.offset + placed.offset, placed.stride, placed.pieces},
         placed.held, *placed.tensor, &made));
@@ -375,7 +405,7 @@ Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, Loader* loader
   const Source& source = apart ? gguf.source() : memory;
   const uint32_t file_part = apart ? from.part : 0;
   const auto load_one = [&](uint64_t offset, uint64_t bytes, Tensor& to) -> Status {
-    GRETA_TRY(on.pool->take(bytes_of(to), &to.slice));
+    GRETA_TRY((placed.on_host ? on.host_pool : on.pool)->take(bytes_of(to), &to.slice));
     const Slice pages = apart ? mapped(on, file_part, offset, bytes, loader->device) : Slice{};
     if (to.layout == Layout::Gguf || !pages.buffer) return loader->upload.add(source, file_part, offset, to);
     return loader->upload.pack_mapped(pages, to);

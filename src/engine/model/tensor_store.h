@@ -27,6 +27,7 @@ class TensorStore {
 
   const Weights& weights() const { return weights_; }
   uint64_t device_bytes(uint32_t device) const;  // what load() allocates there
+  uint64_t host_bytes() const;  // what it allocates in the host's memory, for devices to read there
   std::vector<uint64_t> piece_bytes() const;     // for each piece of the model
   uint64_t mapped_bytes(uint32_t device) const;  // what is used there in place
   uint64_t device_bytes() const { return on_all(&TensorStore::device_bytes); }
@@ -52,10 +53,13 @@ class TensorStore {
     uint64_t stride;         // bytes from one matrix, or piece of one, to the next, unless it is Held::Apart
     uint64_t pieces;         // of a matrix that is Held::Woven, else 1
     uint32_t piece, device;
-    bool again;  // another tensor has the same bytes on another device
+    bool again;    // another tensor has the same bytes on another device
+    bool on_host;  // its memory is the host's, and the device's is another
+    float factor;  // of all its values
   };
   Status find(Gguf& gguf, const NamedTensor& named, const RowFilter& filter, uint32_t device);
   Status find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out);
+  std::unique_ptr<Pool> make_pool(Device& device, uint32_t index, bool on_host) const;
   template <class Amount>
   uint64_t token_share(Amount amount) const;  // the sum over tensors, in which only experts in use count
   struct Mapped {  // pages of the file that the device reads, with some tensors that follow each other
@@ -66,7 +70,7 @@ class TensorStore {
   struct OnDevice {
     bool maps = false;          // the device reads mapped pages or the caller's memory
     std::deque<Mapped> mapped;  // a deque, since slices point to its buffers
-    std::unique_ptr<Pool> pool;
+    std::unique_ptr<Pool> pool, host_pool;
   };
   static bool can_stay(const Source& source, const Placed& placed, const DeviceInfo& device);
   uint64_t on_all(uint64_t (TensorStore::*bytes)(uint32_t) const) const;
@@ -74,7 +78,6 @@ class TensorStore {
   Slice mapped(const OnDevice& on, uint32_t part, uint64_t offset, uint64_t bytes,
                const DeviceInfo& device) const;
   Status copy_all(const DeviceInfo& device, uint32_t index);
-  void make_pool(Device& device, uint32_t index);
   Status cut_to(uint64_t limit, Tensor* tensor);
   struct Loader {  // of one device
     const DeviceInfo& device;

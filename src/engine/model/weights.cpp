@@ -1,5 +1,7 @@
 #include "engine/model/weights.h"
 
+#include <cmath>
+
 namespace greta {
 
 namespace {
@@ -17,6 +19,11 @@ constexpr const char* kLatentKeys =
 constexpr const char* kPeriodKeys =
     "block_count, embedding_length, full_attention_interval, attention.recurrent_layers, "
     "attention.head_count, attention.head_count_kv, attention.key_length and attention.value_length";
+// Where layers with a window have sizes of their own.
+constexpr const char* kWindowKeys =
+    "block_count, embedding_length, attention.head_count, attention.head_count_kv, attention.key_length, "
+    "attention.value_length, attention.key_length_swa, attention.value_length_swa, attention.sliding_window, "
+    "attention.sliding_window_pattern and attention.shared_kv_layers";
 constexpr const char* kShortConvKeys =
     "block_count, embedding_length, attention.head_count_kv and shortconv.l_cache";
 constexpr const char* kStateKeys =
@@ -29,6 +36,10 @@ constexpr const char* kExpertKeys =
     "block_count, leading_dense_block_count, embedding_length, expert_count, expert_feed_forward_length, "
     "feed_forward_length, expert_shared_count and expert_shared_feed_forward_length";
 
+constexpr const char* kNormKeys = "block_count, embedding_length and use_parallel_residual";
+constexpr const char* kLayerInputKeys =
+    "block_count, embedding_length, embedding_length_per_layer_input and the rows of token_embd.weight";
+
 // Notes that these keys determine the sizes of the tensors from index `from` on.
 void set_keys(const char* keys, size_t from, List* list) {
   for (size_t i = from; i < list->size(); ++i) (*list)[i].keys = keys;
@@ -36,6 +47,11 @@ void set_keys(const char* keys, size_t from, List* list) {
 
 void add_vector(List* list, TensorName name, Tensor* tensor, uint64_t width, uint64_t rows = 1) {
   list->push_back({name, tensor, Use::Vector, width, rows});
+}
+void add_norm(List* list, TensorName gain_name, TensorName bias_name, Tensor* gain, Tensor* bias,
+              uint64_t width) {
+  add_vector(list, gain_name, gain, width);
+  add_vector(list, bias_name, bias, width);
 }
 // What decides how a state decays: of a value that is not finite nothing would recover.
 void add_rates(List* list, TensorName name, Tensor* tensor, uint64_t width, uint64_t rows = 1) {
@@ -67,6 +83,12 @@ void add_woven(List* list, TensorName name, ScaledTensor* tensor, uint64_t depth
 void add_heads(List* list, TensorName name, Tensor* tensor, uint64_t depth, uint64_t n, uint64_t count) {
   list->push_back({name, tensor, Use::Heads, depth, n, count});
 }
+// Of each expert's `rows` rows, n from `first` on.
+void add_cut_experts(List* list, TensorName name, ScaledTensor* tensor, uint64_t depth, uint64_t n,
+                     uint64_t count, uint64_t first, uint64_t rows) {
+  list->push_back({name, tensor, Use::Experts, depth, n, count, first, rows, Held::Cut});
+  add_scale(list, name, tensor, count);
+}
 void add_experts(List* list, TensorName name, ScaledTensor* tensor, uint64_t depth, uint64_t n,
                  uint64_t count) {
   list->push_back({name, tensor, Use::Experts, depth, n, count});
@@ -89,8 +111,8 @@ void add_attention(const Arch& arch, const Shape& s, const LayerShape& each, boo
     } else {
       add_matrix(list, names.query, &l->query, s.width, q);
     }
-    add_matrix(list, names.key, &l->key, s.width, k);
-    add_matrix(list, names.value, &l->value, s.width, v);
+    if (each.keeps_cache()) add_matrix(list, names.key, &l->key, s.width, k);
+    if (each.keeps_cache() && !each.keys_as_values) add_matrix(list, names.value, &l->value, s.width, v);
   }
   if (fused) {
     list->push_back({names.query_key_value_bias, &l->query_bias, Use::Vector, 1, q, 1, 0, q + k + v});
@@ -98,11 +120,13 @@ void add_attention(const Arch& arch, const Shape& s, const LayerShape& each, boo
     list->push_back({names.query_key_value_bias, &l->value_bias, Use::Vector, 1, v, 1, q + k, q + k + v});
   } else {
     add_vector(list, names.query_bias, &l->query_bias, q);
-    add_vector(list, names.key_bias, &l->key_bias, k);
-    add_vector(list, names.value_bias, &l->value_bias, v);
+    if (each.keeps_cache()) add_vector(list, names.key_bias, &l->key_bias, k);
+    if (each.keeps_cache() && !each.keys_as_values) add_vector(list, names.value_bias, &l->value_bias, v);
   }
-  add_vector(list, names.query_norm, &l->query_norm, arch.norm_all_heads ? q : each.key_width);
-  add_vector(list, names.key_norm, &l->key_norm, arch.norm_all_heads ? k : each.key_width);
+  const uint64_t normed = arch.layer_norm ? each.heads : 1, normed_keys = arch.layer_norm ? each.kv_heads : 1;
+  add_vector(list, names.query_norm, &l->query_norm, arch.norm_all_heads ? q : each.key_width, normed);
+  if (each.keeps_cache())
+    add_vector(list, names.key_norm, &l->key_norm, arch.norm_all_heads ? k : each.key_width, normed_keys);
   add_vector(list, names.sinks, &l->sinks, each.heads);
   add_matrix(list, names.attention_output, &l->attention_output, uint64_t(each.heads) * each.value_width,
              s.width);
@@ -213,12 +237,28 @@ void add_ffn(const Arch& arch, const Shape& s, uint64_t hidden, Layer* l, List* 
 void add_expert_layer(const Arch& arch, const Shape& s, Layer* l, List* list) {
   const TensorNames& names = arch.tensors;
   const Experts& e = s.experts;
-  add_matrix(list, names.router, &l->router, s.width, e.count);
+  if (names.router_gain.text) {  // it has the name of a factor of the router's products
+    list->push_back({names.router, &l->router, Use::Matrix, s.width, e.count});
+    add_vector(list, names.router_gain, &l->router_gain, s.width);
+    list->back().factor = 1 / std::sqrt(float(s.width));
+  } else {
+    add_matrix(list, names.router, &l->router, s.width, e.count);
+  }
+  add_vector(list, names.expert_norm, &l->expert_norm, s.width);
+  add_vector(list, names.post_expert_norm, &l->post_expert_norm, s.width);
+  add_vector(list, names.post_dense_norm, &l->post_dense_norm, s.width);
   add_vector(list, names.router_bias, &l->router_bias, e.count);
   add_vector(list, names.choice_bias, &l->choice_bias, e.count);
-  add_experts(list, names.expert_gate, &l->expert_gate, s.width, e.width, e.count);
-  add_experts(list, names.expert_up, &l->expert_up, s.width, e.width, e.count);
+  if (names.expert_gate_up.text) {
+    const uint64_t both = 2 * uint64_t(e.width);
+    add_cut_experts(list, names.expert_gate_up, &l->expert_gate, s.width, e.width, e.count, 0, both);
+    add_cut_experts(list, names.expert_gate_up, &l->expert_up, s.width, e.width, e.count, e.width, both);
+  } else {
+    add_experts(list, names.expert_gate, &l->expert_gate, s.width, e.width, e.count);
+    add_experts(list, names.expert_up, &l->expert_up, s.width, e.width, e.count);
+  }
   add_experts(list, names.expert_down, &l->expert_down, e.width, s.width, e.count);
+  if (names.router_gain.text) list->back().name.optional = false;  // the factors of the experts' results
   add_vector(list, names.expert_gate_bias, &l->expert_gate_bias, e.width, e.count);
   add_vector(list, names.expert_up_bias, &l->expert_up_bias, e.width, e.count);
   add_vector(list, names.expert_down_bias, &l->expert_down_bias, s.width, e.count);
@@ -229,6 +269,16 @@ void add_expert_layer(const Arch& arch, const Shape& s, Layer* l, List* list) {
   add_matrix(list, names.shared_down.text, &l->shared_down, e.shared_width, s.width);
 }
 
+// What a layer makes of its own embedding.
+void add_layer_input(const TensorNames& names, const Shape& s, Layer* l, List* list) {
+  if (s.layer_embedding) {
+    add_matrix(list, names.layer_gate, &l->layer_gate, s.width, s.layer_embedding);
+    add_matrix(list, names.layer_up, &l->layer_up, s.layer_embedding, s.width);
+    add_vector(list, names.layer_norm, &l->layer_norm, s.width);
+  }
+  add_vector(list, names.layer_scale, &l->layer_scale, 1);
+}
+
 }  // namespace
 
 std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, uint32_t index,
@@ -237,13 +287,15 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
   List list;
   const LayerShape& each = shape.each[index];
   if (each.attends() || each.recurrent)
-    add_vector(&list, names.attention_norm, &layer->attention_norm, shape.width);
+    add_norm(&list, names.attention_norm, names.attention_norm_bias, &layer->attention_norm,
+             &layer->attention_norm_bias, shape.width);
   if (each.attends()) {
     const size_t attention = list.size();
     arch.latent ? add_latent(arch, shape, each, layer, &list)
                 : add_attention(arch, shape, each, fused_query, layer, &list);
     set_keys(arch.latent             ? kLatentKeys
              : arch.attention_period ? kPeriodKeys
+             : arch.window_sizes     ? kWindowKeys
                                      : kAttentionKeys,
              attention, &list);
   }
@@ -253,9 +305,8 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
     set_keys(arch.recurrence == Recurrence::ShortConv ? kShortConvKeys : kStateKeys, state, &list);
   }
   const size_t ffn = list.size();
-  if (each.experts)
-    add_expert_layer(arch, shape, layer, &list);
-  else if (each.has_ffn())
+  if (each.experts) add_expert_layer(arch, shape, layer, &list);
+  if (each.has_ffn() && (!each.experts || arch.experts_beside))
     add_ffn(arch, shape, each.ffn_width, layer, &list);
   set_keys(each.experts ? kExpertKeys : kFfnKeys, ffn, &list);
   if (each.attends())
@@ -264,9 +315,16 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
     add_vector(&list, names.post_attention_norm, &layer->post_attention_norm, shape.width);
   }
   if (each.has_ffn()) {
-    add_vector(&list, names.ffn_norm, &layer->ffn_norm, shape.width);
+    const size_t norm = list.size();
+    if (!shape.parallel || !arch.one_norm)
+      add_norm(&list, names.ffn_norm, names.ffn_norm_bias, &layer->ffn_norm, &layer->ffn_norm_bias,
+               shape.width);
+    if (arch.layer_norm) set_keys(kNormKeys, norm, &list);
     add_vector(&list, names.post_ffn_norm, &layer->post_ffn_norm, shape.width);
   }
+  const size_t input = list.size();
+  add_layer_input(names, shape, layer, &list);
+  set_keys(kLayerInputKeys, input, &list);
   return list;
 }
 
@@ -276,8 +334,20 @@ std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const
   weights->layers.resize(shape.layers);
   const bool one_matrix = names.output.optional && !gguf.find_tensor(names.output.text);
   weights->tied = one_matrix && !apart;
-  List output;
-  add_vector(&output, names.output_norm, &weights->output_norm, shape.width);
+  List input, output;
+  input.push_back({names.token_embedding, &weights->token_embedding,
+                   weights->tied ? Use::Matrix : Use::Embedding, shape.width, shape.vocab});
+  if (shape.layer_embedding) {
+    const uint64_t all = uint64_t(shape.layers) * shape.layer_embedding;
+    const size_t first = input.size();
+    input.push_back({names.layer_embedding, &weights->layer_embedding, Use::Embedding, all, shape.vocab});
+    input.back().on_host = true;
+    add_matrix(&input, names.layer_projection, &weights->layer_projection, shape.width, all);
+    add_vector(&input, names.layer_projection_norm, &weights->layer_projection_norm, shape.layer_embedding);
+    set_keys(kLayerInputKeys, first, &input);
+  }
+  add_norm(&output, names.output_norm, names.output_norm_bias, &weights->output_norm,
+           &weights->output_norm_bias, shape.width);
   if (!one_matrix)
     add_matrix(&output, names.output, &weights->output, shape.width, shape.vocab);
   else if (apart)
@@ -289,10 +359,11 @@ std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const
     if (wanted.scale) name.replace(name.rfind('.'), std::string::npos, ".scale");
     all.push_back({std::move(name), wanted, piece});
   };
-  add(names.token_embedding.text, {names.token_embedding, &weights->token_embedding,
-                                   weights->tied ? Use::Matrix : Use::Embedding, shape.width, shape.vocab});
+  for (const WantedTensor& wanted : input)
+    if (wanted.name.text) add(wanted.name.text, wanted);
   piece = shape.layers + 1;
-  for (const WantedTensor& wanted : output) add(wanted.name.text, wanted);
+  for (const WantedTensor& wanted : output)
+    if (wanted.name.text) add(wanted.name.text, wanted);
   for (uint32_t l = 0; l < shape.layers; ++l) {
     piece = l + 1;
     const bool fused =

@@ -16,7 +16,8 @@ struct ScaledTensor : Tensor {
 
 struct Layer {
   ScaledTensor query, key, value, attention_output;
-  Tensor attention_norm, query_bias, key_bias, value_bias, query_norm, key_norm, sinks;
+  Tensor attention_norm, attention_norm_bias, ffn_norm_bias, query_bias, key_bias, value_bias, query_norm,
+      key_norm, sinks;
   Tensor attention_output_bias, post_attention_norm;
   ScaledTensor attention_gate;
   ScaledTensor query_down, query_up, latent;
@@ -30,11 +31,16 @@ struct Layer {
   ScaledTensor router, expert_gate, expert_up, expert_down;
   ScaledTensor shared_router, shared_gate, shared_up, shared_down;
   Tensor router_bias, choice_bias, expert_gate_bias, expert_up_bias, expert_down_bias;
+  Tensor router_gain, expert_norm, post_dense_norm, post_expert_norm;
+  ScaledTensor layer_gate, layer_up;
+  Tensor layer_norm, layer_scale;
 };
 
 struct Weights {
-  Tensor token_embedding, output_norm, output_bias;
+  Tensor token_embedding, output_norm, output_norm_bias, output_bias;
   ScaledTensor output;
+  Tensor layer_embedding, layer_projection_norm;
+  ScaledTensor layer_projection;
   bool tied = false;  // token_embedding is also the output matrix
   std::vector<Layer> layers;
   std::vector<float> rope_factors, long_factors, short_factors;  // [rope[0].width / 2] or empty
@@ -48,6 +54,7 @@ enum class Held : uint8_t {
   Stacked,     // one below the other: [depth, rows * count]
   Transposed,  // one below the other: [n, rows * count]; of each, rows first_row .. first_row + depth - 1
                // count
+  Cut,         // as Apart, with more rows: [depth, rows, count]; of each, n from first_row on
   Woven,       // pieces of rows of several matrices in turn: of each rows / pieces rows, n / pieces from
                // first_row on
 };
@@ -64,6 +71,8 @@ struct WantedTensor {
   bool scale = false;   // the file's name ends with ".scale" in place of ".weight", and any layer may have it
   uint64_t pieces = 1;  // Woven
   bool finite = false;  // the file is refused where a value is not finite
+  bool on_host = false;  // only some rows are read in a step, so it stays in memory of the host
+  float factor = 1;      // of all values of a vector
   const char* keys = "block_count and embedding_length";  // metadata keys that determine its size
 };
 

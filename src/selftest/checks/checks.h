@@ -7,6 +7,7 @@ namespace greta::selftest {
 
 void check_norm(Rig& rig);
 void check_norm_strides(Rig& rig);
+void check_layer_norm(Rig& rig);
 void check_gate(Rig& rig);
 void check_add(Rig& rig);
 void check_multiply(Rig& rig);

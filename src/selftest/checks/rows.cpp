@@ -87,6 +87,38 @@ void check_norm_strides(Rig& rig) {
   }
 }
 
+void check_layer_norm(Rig& rig) {
+  Random random(8);
+  for (const Live& live : live_rows(rig))
+    for (const uint32_t width : {4128u, 4097u, 7u, 64u})
+      for (const uint32_t heads : {1u, 3u})
+        for (const bool gains : {true, false}) {
+          StepRows steps;
+          steps.add_tokens(live.tokens);
+          auto x = gaussians(size_t(live.tokens) * heads * width, random, 2);
+          for (float& value : x) value += 1.5f;  // so that the mean counts
+          const auto gain = gaussians(heads * width, random), bias = gaussians(heads * width, random);
+          const Slice from = rig.put_padded(x, live.bucket * heads * width),
+                      y = rig.room(uint64_t(live.bucket) * heads * width * 4);
+          Tensor rows;
+          Slice added;
+          if (gains) {
+            rows = put_vector(rig, gain);
+            rows.n = heads, rows.depth = width;
+            added = put_vector(rig, bias).slice;
+          }
+          const Call call =
+              CallMaker{steps.put(rig)}.layer_norm(rows, added, from, y, {heads, width}, kRowEpsilon);
+          const Values none,
+              expected = reference::layer_norm(to_values(x), gains ? to_values(gain) : none,
+                                               gains ? to_values(bias) : none, width, kRowEpsilon);
+          check_rows(rig, call, live.bucket, expected, 1e-12);
+          if (live.bucket == 8) check_repeats(rig, call, live.bucket);
+          rig.reset();
+        }
+  rig.require_all_run(Op::LayerNorm);
+}
+
 void check_gate(Rig& rig) {
   Random random(3);
   for (const Live& live : live_rows(rig))

@@ -14,6 +14,8 @@ Values embed(const Values& weight, uint32_t width, const Ids& tokens, double sca
 
 // Rows of `width` values.
 Values norm(const Values& x, const Values& gain, double epsilon);
+// Of each head of `width` values; gain and bias are [heads][width] or empty.
+Values layer_norm(const Values& x, const Values& gain, const Values& bias, size_t width, double epsilon);
 
 // weight [n][depth], x [t][depth] -> [t][n]
 Values matmul(const Values& weight, const Values& x, uint32_t depth);

@@ -1,5 +1,5 @@
 """More cases of make_converted.py, by family."""
-from .case import Case, rope, shape, yarn
+from .case import VOCAB, Case, rope, shape, yarn
 from .dense import GRANITE_CONFIG, GRANITE_CONFIG_2, LLAMA3
 from .gemma import GLOBAL, LOCAL, SMALL
 
@@ -190,4 +190,83 @@ MISTRAL3 = [
                                     llama_4_scaling_beta=0.4))),
 ]
 
-FAMILIES = QWEN2_MOE + QWEN3_VL + EXAONE + HUNYUAN + ERNIE_MOE + GRANITE_SWA + MISTRAL3 + GEMMA + OLMOE + SEED_OSS + ERNIE + GLM + GLM_MOE + MINIMAX
+
+
+def gemma4(types, window, head, wide, turned, final_cap=None, base=1000000.0, **more):
+    """Layers without a window have heads of `wide` values, of which a part turns."""
+    return dict(layer_types=types, sliding_window=window, head_dim=head, global_head_dim=wide, tie_word_embeddings=True,
+                final_logit_softcapping=final_cap, hidden_size_per_layer_input=more.pop("each", 0), vocab_size_per_layer_input=VOCAB,
+                rope_parameters={LOCAL: rope(10000.0), GLOBAL: {"rope_type": "proportional", "rope_theta": base,
+                                                                "partial_rotary_factor": turned}}, **more)
+
+
+GEMMA4 = [
+    # As 31B: values that are the keys where a layer sees all positions.
+    case("gemma4-converted", "Gemma4",
+         shape(24, 4, 2, 28, layers=4, **gemma4([LOCAL, LOCAL, GLOBAL, GLOBAL], 6, 8, 16, 0.25, 8.0,
+                                                attention_k_eq_v=True, num_global_key_value_heads=1)), spread=SMALL),
+    # As 26B-A4B: experts beside a dense block.
+    case("gemma4-converted-experts", "Gemma4",
+         shape(32, 2, 1, 20, **gemma4([LOCAL, GLOBAL], 9, 12, 24, 0.5, base=10000.0, enable_moe_block=True, num_experts=6,
+                                                top_k_experts=2, moe_intermediate_size=10, attention_k_eq_v=True,
+                                                num_global_key_value_heads=2)),
+         seed=119, spread={**SMALL, "router.proj": 12}),
+    # As E2B: embeddings for each layer, and layers that use the caches of earlier ones.
+    case("gemma4-converted-each", "Gemma4",
+         shape(32, 4, 1, 16, layers=6, **gemma4([LOCAL, GLOBAL, LOCAL, LOCAL, LOCAL, GLOBAL], 6, 8, 16, 0.25, 10.0, each=12,
+                                                num_kv_shared_layers=3, use_double_wide_mlp=True)), seed=1, spread=SMALL),
+]
+
+# No gate, and the square of what is positive.
+ARCEE = [
+    case("arcee-converted", "Arcee", shape(32, 4, 2, 28, head_dim=8, rms_norm_eps=1e-5, rope_parameters=rope())),
+    case("arcee-converted-yarn", "Arcee",
+         shape(24, 2, 1, 20, layers=3, head_dim=12, tie_word_embeddings=True, rms_norm_eps=1e-5,
+               rope_parameters=yarn(10000.0, 4.0, 16, beta_fast=32.0, beta_slow=1.0, mscale=1.0))),
+]
+
+# Norms that subtract the mean.
+STABLELM = [
+    case("stablelm-converted", "StableLm",
+         shape(32, 4, 2, 24, use_qkv_bias=True, use_parallel_residual=False, layer_norm_eps=1e-5,
+               rope_parameters=rope(partial_rotary_factor=0.25))),
+    # Attention and feed-forward beside each other, as in StableLM 2 12B. Its norms of heads the converter loses.
+    case("stablelm-converted-beside", "StableLm",
+         shape(32, 2, 1, 24, layers=3, use_qkv_bias=False, use_parallel_residual=True,
+               layer_norm_eps=1e-5, rope_parameters=rope(partial_rotary_factor=0.25))),
+]
+
+OLMO = [
+    case("olmo-converted", "Olmo", shape(32, 4, 2, 24, rope_parameters=rope(), clip_qkv=None)),
+    case("olmo-converted-tied", "Olmo",
+         shape(24, 2, 2, 28, layers=3, tie_word_embeddings=True, rope_parameters=rope(500000.0), clip_qkv=None)),
+]
+
+COHERE = [
+    case("command-r-converted", "Cohere",
+         shape(32, 4, 2, 24, logit_scale=0.25, use_qk_norm=False, layer_norm_eps=1e-5, rope_parameters=rope(8000000.0)),
+         arch="command-r", published={"model_max_length": 256}),
+    # As Command R+.
+    case("command-r-converted-norms", "Cohere",
+         shape(24, 2, 1, 20, layers=3, logit_scale=0.5, use_qk_norm=True, layer_norm_eps=1e-5, rope_parameters=rope()),
+         arch="command-r", published={"model_max_length": 256}),
+    # Layers without a window do not rotate.
+    case("cohere2-converted", "Cohere2",
+         shape(32, 4, 2, 24, layers=5, logit_scale=0.25, layer_norm_eps=1e-5, sliding_window=7,
+               layer_types=[LOCAL] * 3 + [GLOBAL, LOCAL], rope_parameters=rope(50000.0)),
+         published={"rotary_pct": 1.0}),
+    case("cohere2-converted-half", "Cohere2",
+         shape(24, 3, 1, 28, layers=4, logit_scale=1.0, layer_norm_eps=1e-5, sliding_window=5,
+               layer_types=[LOCAL] * 3 + [GLOBAL], rope_parameters=rope()),
+         published={"rotary_pct": 1.0}),
+]
+
+NEMOTRON = [
+    case("nemotron-converted", "Nemotron",
+         shape(32, 4, 2, 24, norm_eps=1e-5, rope_parameters=rope(partial_rotary_factor=0.5))),
+    case("nemotron-converted-biases", "Nemotron",
+         shape(24, 2, 1, 28, layers=3, norm_eps=1e-5, attention_bias=True, mlp_bias=True,
+               rope_parameters=rope(partial_rotary_factor=0.5))),
+]
+
+FAMILIES = ARCEE + STABLELM + OLMO + COHERE + NEMOTRON + GEMMA4 + QWEN2_MOE + QWEN3_VL + EXAONE + HUNYUAN + ERNIE_MOE + GRANITE_SWA + MISTRAL3 + GEMMA + OLMOE + SEED_OSS + ERNIE + GLM + GLM_MOE + MINIMAX

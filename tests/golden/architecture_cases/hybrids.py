@@ -37,6 +37,9 @@ def qwen(name, model, layers, *parts, **more):
     config = shape(*layers, rms_norm_eps=1e-6)
     for part in parts:
         config.update(part)
+    if model.startswith("Qwen3_5"):  # positions of a text are the same in all three dimensions
+        pairs = int(config["head_dim"] * config["rope_parameters"]["partial_rotary_factor"]) // 2
+        config["rope_parameters"]["mrope_section"] = [1, 1, pairs - 2]
     return case(name, model, config, **more)
 
 

@@ -78,6 +78,28 @@ def epsilon(state, value):
     state.hooks.append(hook)
 
 
+MEAN_NORMS = ("nemotron", "olmo", "stablelm", "command-r", "cohere2")
+
+
+def mean_epsilon(state, value):
+    """OLMo's class has the number in its code."""
+    if state.arch not in MEAN_NORMS:
+        raise NoChange("no norm takes off a mean")
+    if state.arch == "olmo":
+        layer_norm = torch.nn.functional.layer_norm
+        state.hooks.append(lambda model: [
+            setattr(module, "forward", lambda x, width=module.normalized_shape: layer_norm(x, width, eps=value))
+            for module in model.modules() if hasattr(module, "normalized_shape")])
+    else:
+        epsilon(state, value)
+
+
+def square_epsilon(state, value):
+    if state.arch == "nemotron":
+        raise NoChange("norms subtract the mean, and layer_norm_epsilon is theirs")
+    epsilon(state, value)
+
+
 # ---- rope ----------------------------------------------------------------------------------------------------------
 
 def base(state, value):
@@ -110,6 +132,8 @@ def scaling_type(state, value):
     if full["rope_type"] == "longrope" or value not in ("none", "linear", "yarn"):
         raise NoReference
     full["rope_type"] = "default" if value == "none" else value
+    if value != "none":
+        full.setdefault("factor", state.keys.get("rope.scaling.factor", 1.0))
     full["original_max_position_embeddings"] = state.keys.get("rope.scaling.original_context_length",
                                                               state.keys["context_length"])
 
@@ -170,7 +194,7 @@ def stand_still(model):
 
 # ---- windows -------------------------------------------------------------------------------------------------------
 
-PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "olmo2": 4, "exaone4": 4, "granite_swa": 4}  # of the layer that sees all
+PERIODS = {"gemma2": 2, "gemma3": 6, "gemma4": 6, "gpt-oss": 2, "olmo2": 4, "exaone4": 4, "granite_swa": 4}  # of the layer that sees all
 FIRST = ("granite_swa",)  # there it is the first of these layers, and not the last
 
 
@@ -185,6 +209,8 @@ def window(state, value):
 
 def pattern(state, value):
     """A period, or for each layer whether it has a window."""
+    if state.arch == "gemma4":
+        raise NoReference  # sizes of heads follow from it
     layers = range(state.config["num_hidden_layers"])
     windowed = value if isinstance(value, list) else [(layer + (state.arch not in FIRST)) % value != 0 for layer in layers]
     state.config["layer_types"] = [SLIDING if each else FULL for each in windowed]
@@ -221,6 +247,8 @@ def width_of_layers(state, value):
     if isinstance(state.keys["feed_forward_length"], list):
         raise NoReference  # it says which layers have a feed-forward block
     dense = state.keys.get("leading_dense_block_count", 0)
+    if state.arch == "gemma4":
+        raise NoReference  # every layer has a dense block
     if not state.has_experts() or dense or "expert_feed_forward_length" not in state.keys:
         raise NoReference
     raise NoChange("every layer has experts, and expert_feed_forward_length says their width")
@@ -258,7 +286,7 @@ def check_groups(state, used=None, groups=None, groups_used=None):
 
 def experts_used(state, value):
     check_groups(state, used=value)
-    names = {"ernie4_5-moe": "moe_k", "hunyuan-moe": "moe_topk"}
+    names = {"ernie4_5-moe": "moe_k", "hunyuan-moe": "moe_topk", "gemma4": "top_k_experts"}
     state.config[names.get(state.arch, "num_experts_per_tok")] = value
 
 
@@ -364,23 +392,31 @@ SETTINGS = {
     "attention.head_count_kv": Setting(size, lambda state: state.keys["attention.head_count"]),
     "attention.key_length": Setting(size, width_of_heads),
     "attention.value_length": Setting(size, width_of_heads),
-    "attention.layer_norm_epsilon": Setting(no_change("no norm takes off a mean"), 0),
-    "attention.layer_norm_rms_epsilon": Setting(epsilon, factors=(5e4,)),  # twice of it is nothing to float32
+    "attention.layer_norm_rms_epsilon": Setting(  # twice of it is nothing to float32
+        square_epsilon, lambda state: 0 if state.arch == "nemotron" else REQUIRED, (5e4,)),
+    "attention.layer_norm_epsilon": Setting(
+        mean_epsilon, lambda state: REQUIRED if state.arch in MEAN_NORMS else 0, (5e4,)),
+    "use_parallel_residual": Setting(size, True),
     "attention.scale": Setting(in_config("attention_multiplier"), lambda state: head_width(state) ** -0.5),
     "attention.sliding_window": Setting(
-        window, lambda state: {"gemma2": 4096, "gpt-oss": REQUIRED, "granite_swa": REQUIRED}.get(state.arch, 0), (2, 64)),
+        window, lambda state: {"gemma2": 4096, "gpt-oss": REQUIRED, "granite_swa": REQUIRED,
+                                "gemma4": REQUIRED, "cohere2": REQUIRED}.get(state.arch, 0), (2, 64)),
     "attention.sliding_window_pattern": Setting(pattern, lambda state: PERIODS[state.arch]),
     "attn_logit_softcapping": Setting(in_config("attn_logit_softcapping"), 50.0),
     "final_logit_softcapping": Setting(
         in_config("final_logit_softcapping"), lambda state: 30.0 if state.arch == "gemma2" else None),
     "embedding_scale": Setting(in_config("embedding_multiplier"), 1.0),
     "residual_scale": Setting(in_config("residual_multiplier"), 1.0),
-    "logit_scale": Setting(in_config("logits_scaling")),
+    "logit_scale": Setting(lambda state, value: state.config.update(
+        {"logit_scale" if state.arch in ("command-r", "cohere2") else "logits_scaling": value})),
     "rope.dimension_count": Setting(
         rotated_part, lambda state: state.keys.get("attention.key_length", head_width(state))),
+    "rope.dimension_count_swa": Setting(size, lambda state: state.keys["attention.key_length_swa"]),
+    "attention.shared_kv_layers": Setting(size, 0),
+    "embedding_length_per_layer_input": Setting(size, 0),
     "rope.freq_base": Setting(base, 10000.0),
     "rope.freq_base_swa": Setting(
-        base_of_windows, lambda state: 10000.0 if state.arch == "gemma3" else state.keys["rope.freq_base"]),
+        base_of_windows, lambda state: 10000.0 if state.arch in ("gemma3", "gemma4") else state.keys["rope.freq_base"]),
     "rope.scaling.type": Setting(scaling_type, default_scaling),
     "rope.scaling.factor": Setting(in_rope("factor"), 1.0),
     "rope.scaling.attn_factor": Setting(in_rope("attention_factor"), 1.0),
@@ -427,6 +463,13 @@ def recurrent_layers(state, value):
     raise NoReference
 
 
+def sections(state, value):
+    turned = state.keys.get("rope.dimension_count", state.keys.get("attention.key_length", head_width(state)))
+    if value and sum(value) > turned // 2:
+        raise NoReference
+    raise NoChange("a text has one position in all dimensions")
+
+
 SETTINGS |= {f"ssm.{name}": Setting(
     state_size, lambda state: 0 if state.arch in ("granite", "granitemoe") else REQUIRED)
              for name in ("conv_kernel", "state_size", "group_count", "inner_size", "time_step_rank")}
@@ -434,49 +477,6 @@ SETTINGS |= {
     "ssm.dt_b_c_rms": Setting(size, False),
     "full_attention_interval": Setting(no_change("attention.recurrent_layers says which layers attend"), 4),
     "attention.recurrent_layers": Setting(recurrent_layers, None),
-    "rope.dimension_sections": Setting(no_change("a text has one position in all dimensions"), None),
+    "rope.dimension_sections": Setting(sections, None),
     "n_deepstack_layers": Setting(no_change("pictures pass these layers, text does not"), None),
 }
-
-
-# ---- tensors that a file may lack ----------------------------------------------------------------------------------
-
-def tie(model):
-    # Falcon-H1's factors of both are in the file's tensors.
-    factor = getattr(model.config, "embedding_multiplier", 1) / getattr(model.config, "lm_head_multiplier", 1)
-    if not model.config.model_type.startswith("falcon"):
-        factor = 1
-    model.get_output_embeddings().weight.data = factor * model.get_input_embeddings().weight.data
-
-
-def no_head(state):
-    if state.arch == "gpt-oss":
-        raise NoReference
-    state.hooks.append(tie)
-
-
-def no_factors(state):
-    state.ropes()[0]["rope_type"] = "default"
-
-
-# exp_probs_b.bias, where one layer alone has experts.
-def no_choice_bias(state):
-    if "blk.0.exp_probs_b.bias" in state.tensors or "blk.2.exp_probs_b.bias" in state.tensors:
-        raise NoReference  # only one of the layers would lack it
-    if state.arch == "nemotron_h_moe":
-        raise NoReference  # all its files have it
-    if state.keys.get("expert_group_count", 1) > 1:
-        raise NoReference  # how good a group is by the sigmoid alone
-    if "expert_gating_func" not in state.keys:
-        state.hooks.append(softmax_router)
-
-    def hook(model):
-        for module in model.modules():
-            for bias in ("e_score_correction_bias", "expert_bias"):
-                if hasattr(module, bias):
-                    getattr(module, bias).zero_()
-    state.hooks.append(hook)
-
-
-ABSENT_TENSORS = {"output.weight": no_head, "rope_freqs.weight": no_factors,
-                  "blk.1.exp_probs_b.bias": no_choice_bias}

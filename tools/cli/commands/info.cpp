@@ -166,7 +166,7 @@ constexpr Line kPlanLines[] = {
     {"total", &greta_memory_plan::total_bytes, "what is allocated on the device"},
     {"free", &greta_memory_plan::free_bytes, "on the device now"},
     {"mapped", &greta_memory_plan::mapped_bytes, "weights used in place from the mapped file"},
-    {"host", &greta_memory_plan::host_bytes, "vocabulary and bookkeeping, about"},
+    {"host", &greta_memory_plan::host_bytes, "vocabulary, bookkeeping, embeddings for each layer, about"},
 };
 
 // Mapped weights take no memory of their own, but they are slow where they cannot all stay in it.

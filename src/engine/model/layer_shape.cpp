@@ -1,0 +1,116 @@
+// What differs between the layers of a model in which some have a window.
+#include <algorithm>
+
+#include "engine/model/shape_reader.h"
+
+namespace greta {
+
+const LayerShape& first_layer(const Shape& s, bool windowed) {
+  for (const LayerShape& layer : s.each)
+    if (layer.attends() && (layer.window != 0) == windowed) return layer;
+  return s.attending();
+}
+
+Status check_rotated(const ShapeReader& r, const char* key, const char* width_key, uint32_t turned,
+                     uint32_t width) {
+  if (turned <= width && turned % 2 == 0) return {};
+  return fail(
+      Code::File,
+      "%s: %s%s is %u, expected an even number up to the head's %u, which is %s, or embedding_length / "
+      "attention.head_count without it",
+      r.gguf.name(), r.prefix.c_str(), key, turned, width, width_key);
+}
+
+Status check_sections(ShapeReader& r, uint32_t turned) {
+  const bool there = r.arch.rope_sections && r.has("rope.dimension_sections");
+  if (!there || !turned) return {};  // without attention nothing turns
+  const std::string key = r.prefix + "rope.dimension_sections";
+  PackedArray<int32_t> sections;
+  GRETA_TRY(r.gguf.get_i32_array(key, &sections));
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < sections.count; ++i) {
+    if (sections[i] < 0)
+      return fail(Code::File, "%s: %s holds %d, expected numbers of pairs", r.gguf.name(), key.c_str(),
+                  sections[i]);
+    sum += uint64_t(sections[i]);
+  }
+  if (sum <= turned / 2) return {};
+  return fail(Code::File, "%s: %s adds up to %llu pairs, but of a head %u rotate (rope.dimension_count)",
+              r.gguf.name(), key.c_str(), (unsigned long long)sum, turned / 2);
+}
+
+Status read_window_sizes(ShapeReader& r, Shape* s) {
+  const LayerShape& other = s->attending();  // no window has changed it yet
+  uint32_t keys = other.key_width, values = other.value_width, turned = other.rope_width;
+  if (!r.arch.window_sizes) {
+    r.same_as("attention.key_length_swa", "attention.key_length", keys);
+    r.same_as("attention.value_length_swa", "attention.value_length", values);
+    r.same_as("rope.dimension_count_swa", "rope.dimension_count", turned);
+    return r.status;
+  }
+  const bool given = r.has("attention.key_length_swa");
+  r.u32("attention.key_length_swa", 1, kMaxWidth, &keys);
+  r.u32("attention.value_length_swa", 1, kMaxWidth, &values);
+  if (given) turned = keys;
+  r.u32("rope.dimension_count_swa", 1, kMaxWidth, &turned);
+  GRETA_TRY(r.status);
+  GRETA_TRY(check_rotated(r, "rope.dimension_count_swa", "attention.key_length_swa", turned, keys));
+  for (LayerShape& layer : s->each)
+    if (layer.window) layer.key_width = keys, layer.value_width = values, layer.rope_width = turned;
+  return {};
+}
+
+// A layer that shares takes the cache of the last one before all that do which has a window, too, or has
+// none.
+static Status share_caches(ShapeReader& r, Shape* s, uint32_t shared) {
+  const uint32_t first = s->layers - shared;
+  for (uint32_t l = first; l < s->layers; ++l) {
+    LayerShape& layer = s->each[l];
+    const auto same = [&](uint32_t other) {
+      const LayerShape& from = s->each[other];
+      return from.window == layer.window && from.kv_heads == layer.kv_heads &&
+             from.key_width == layer.key_width && from.value_width == layer.value_width;
+    };
+    uint32_t from = first;
+    while (from > 0 && s->each[from - 1].window != layer.window) --from;
+    if (!from)
+      return fail(
+          Code::File,
+          "%s: layer %u shares the cache of an earlier one, but none of the first %u has a window like "
+          "its own (%sattention.shared_kv_layers, attention.sliding_window_pattern)",
+          r.gguf.name(), l, first, r.prefix.c_str());
+    if (!same(from - 1))
+      return fail(Code::File,
+                  "%s: layer %u shares the cache of layer %u, whose heads have other sizes "
+                  "(%sattention.shared_kv_layers, attention.head_count_kv)",
+                  r.gguf.name(), l, from - 1, r.prefix.c_str());
+    layer.cache_of = from - 1;
+  }
+  return {};
+}
+
+Status read_shared_caches(ShapeReader& r, Shape* s) {
+  uint32_t shared = 0;
+  if (r.arch.shared_caches) r.u32("attention.shared_kv_layers", 0, s->layers - 1, &shared);
+  GRETA_TRY(r.status);
+  GRETA_TRY(share_caches(r, s, shared));
+  if (!r.arch.keys_as_values) return {};
+  // Either all of these layers have matrices for values, or none of them has.
+  const LayerShape* first = nullptr;
+  for (uint32_t l = 0; l < s->layers; ++l) {
+    LayerShape& layer = s->each[l];
+    if (layer.window || !layer.keeps_cache()) continue;
+    layer.keys_as_values =
+        first ? first->keys_as_values : !r.gguf.find_tensor(layer_name(r.arch.tensors.value, l));
+    if (!first) first = &layer;
+    if (layer.keys_as_values && layer.key_width != layer.value_width)
+      return fail(Code::File,
+                  "%s: no tensor %s, and values of %u cannot be keys of %u (attention.key_length, "
+                  "attention.value_length)",
+                  r.gguf.name(), layer_name(r.arch.tensors.value, l).c_str(), layer.value_width,
+                  layer.key_width);
+  }
+  return {};
+}
+
+}  // namespace greta
