@@ -2,7 +2,9 @@
 // dense block, and embeddings for each layer.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <cstring>
 
+#include "engine/executor/place.h"
 #include "models/reference_transformer.h"
 #include "support/gguf_writer.h"
 #include "support/model_file.h"
@@ -169,25 +171,38 @@ TEST_CASE("gemma4: the table of embeddings for each layer stays in the host's me
   std::unique_ptr<LoadedModel> mapped;
   REQUIRE(loader.load(golden, 64, &mapped).ok());
   const Model& model = mapped->model;
-  DeviceInfo apart = *model.filter.device;  // a device with memory of its own
+  ModelDevice device = model.devices[0];
+  DeviceInfo apart = *device.filter.device;  // a device with memory of its own
   apart.unified_memory = apart.imports_host = false;
-  RowFilter filter = model.filter;
-  filter.device = &apart;
+  device.filter.device = &apart;
+  const Placement whole = Placement::whole(model.shape.layers);
   std::string file = write_model(golden);
   Source source;
   Gguf gguf;
   REQUIRE(source.open_memory(file.data(), file.size()).ok());
   REQUIRE(gguf.open(std::move(source)).ok());
   TensorStore store;
-  REQUIRE(store.describe(gguf, *model.arch, model.shape, filter).ok());
+  REQUIRE(store.describe(gguf, *model.arch, model.shape, {&device, 1}, whole).ok());
   CHECK(store.mapped_bytes() == 0);
   CHECK(store.host_bytes() == table);
   CHECK(store.device_bytes() < store.file_bytes());
-  REQUIRE(store.load(gguf, *model.kernels, filter, {}).ok());
+  REQUIRE(store.load(gguf, {&device, 1}, {}).ok());
   const Slice& slice = store.weights().layer_embedding.slice;
   REQUIRE(slice.bytes == table);
   CHECK(!memcmp(static_cast<const uint8_t*>(slice.buffer->mapped) + slice.offset,
                 const_cast<ModelFile&>(golden).tensor("per_layer_token_embd.weight").data.data(), table));
   // A token reads one row of it.
   CHECK(model.store.token_bytes() < store.file_bytes() - table * 63 / 64 + 1);
+}
+
+TEST_CASE("gemma4: layers that share caches are not split over devices", "[models][gemma4]") {
+  ModelLoader loader;
+  std::unique_ptr<LoadedModel> loaded;
+  REQUIRE(loader.load(read_model(kEach), 64, &loaded).ok());
+  Model& model = loaded->model;
+  const ModelDevice two[] = {model.devices[0], model.devices[0]};
+  Placement split = Placement::whole(model.shape.layers);
+  split.device.back() = 1;
+  REQUIRE_FALSE(place_on(two, split, &model).ok());
+  CHECK(strstr(error_text(), "cannot be split over 2 devices"));
 }
