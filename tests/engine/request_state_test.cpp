@@ -168,7 +168,7 @@ TEST_CASE("state: a request that loses its pages takes them from its state again
 }
 
 TEST_CASE("state: a request that never ran has an empty one, and one that failed has none",
-          "[serve][state]") {
+          "[serve][state][one-device]") {
   Rig rig({.context = 256, .sequences = 1, .cache_tokens = 256});
   RequestOptions options = request_of(some_tokens(10, 1), 5);
   options.keep_state = true;
@@ -194,7 +194,7 @@ TEST_CASE("state: a request that never ran has an empty one, and one that failed
 }
 
 TEST_CASE("state: each submission or copy that fails once harms no other, and no answer that is whole",
-          "[serve][state][faults]") {
+          "[serve][state][faults][one-device]") {
   const bool copies = GENERATE(false, true);
   Rig rig({.context = 256, .sequences = 2, .cache_tokens = 64 * 8}, {.prefix_cache = false});
   RequestOptions options = request_of(some_tokens(70, 1), 6);

@@ -187,7 +187,7 @@ TEST_CASE("states: host memory that runs out once ends at most one request", "[s
 }
 
 TEST_CASE("states: a session whose steps run ahead reads few tokens of its last answer again",
-          "[engine][groups]") {
+          "[engine][groups][one-device]") {
   const std::string file = file_of(kHybrids[GENERATE(0, 1, 2)]);
   Rig rig({.context = 4096, .sequences = 1}, {}, true, file),
       reference({.context = 4096, .sequences = 1}, {}, false, file);
@@ -225,7 +225,8 @@ TEST_CASE("states: a session whose steps run ahead reads few tokens of its last 
   CHECK(again > 0);
 }
 
-TEST_CASE("states: a plan that does not fit says what it needs and what is free", "[engine][groups]") {
+TEST_CASE("states: a plan that does not fit says what it needs and what is free",
+          "[engine][groups][one-device]") {
   const std::string file = file_of("qwen35-converted");
   Rig rig({.context = 128, .sequences = 1}, {}, false, file);
   const uint64_t free = 4096;
