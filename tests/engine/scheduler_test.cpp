@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "engine/serve_rig.h"
-#include "support/failing_memory.h"
 
 using namespace greta;
 using namespace greta::test;
@@ -285,29 +284,7 @@ TEST_CASE("serve: host memory that runs out once ends at most one request", "[se
   const std::vector<RequestOptions> requests = mixed_requests(4);
   std::vector<std::vector<int32_t>> expected;
   for (const RequestOptions& request : requests) expected.push_back(alone(rig, request));
-  bool reached = true;
-  for (uint64_t at = 1; reached; at += 1 + at / 16) {
-    std::vector<std::shared_ptr<Request>> handles;
-    for (const RequestOptions& request : requests) handles.push_back(rig.add(request));
-    {
-      const FailingMemory failing(at);
-      for (int i = 0; rig.scheduler->step(); ++i)
-        if (i > 100'000) break;
-      reached = failing.failed();
-    }
-    size_t failed = 0;
-    for (size_t i = 0; i < requests.size(); ++i) {
-      INFO("allocation " << at << ", request " << i);
-      const Answer answer = answer_of(*handles[i]);
-      failed += !answer.result.status.ok();
-      if (answer.result.status.ok())
-        CHECK(answer.tokens == expected[i]);
-      else
-        CHECK(answer.result.status.code == Code::Memory);
-    }
-    CHECK(failed <= 1);
-    rig.check_clean();
-  }
+  check_failing_memory(rig, requests, expected, 16);
 }
 
 TEST_CASE("serve: the same batch gives the same bits every time", "[serve]") {

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "engine/serve/scheduler.h"
+#include "support/failing_memory.h"
 #include "support/faulty_device.h"
 #include "support/tiny_model.h"
 
@@ -142,6 +143,36 @@ inline void compare_answers(Rig& reference, Rig& rig) {
       REQUIRE(answer.result.status.ok());
       CHECK(answer.tokens == alone(reference, asked[i]));
     }
+  }
+}
+
+// Asks the same again and again, and lets one allocation of the host fail: the first, the second, then
+// further and further ones, by a part of how many there were. It ends at most one request; the others answer
+// as expected.
+inline void check_failing_memory(Rig& rig, const std::vector<RequestOptions>& requests,
+                                 const std::vector<std::vector<int32_t>>& expected, uint64_t part) {
+  bool reached = true;
+  for (uint64_t at = 1; reached; at += 1 + at / part) {
+    std::vector<std::shared_ptr<Request>> handles;
+    for (const RequestOptions& request : requests) handles.push_back(rig.add(request));
+    {
+      const FailingMemory failing(at);
+      for (int i = 0; rig.scheduler->step(); ++i)
+        if (i > 100'000) break;
+      reached = failing.failed();
+    }
+    size_t failed = 0;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      INFO("allocation " << at << ", request " << i);
+      const Answer answer = answer_of(*handles[i]);
+      failed += !answer.result.status.ok();
+      if (answer.result.status.ok())
+        CHECK(answer.tokens == expected[i]);
+      else
+        CHECK(answer.result.status.code == Code::Memory);
+    }
+    CHECK(failed <= 1);
+    rig.check_clean();
   }
 }
 

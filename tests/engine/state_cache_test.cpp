@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "engine/serve_rig.h"
-#include "support/failing_memory.h"
 #include "support/model_file.h"
 #include "support/saved_session.h"
 
@@ -160,29 +159,7 @@ TEST_CASE("states: host memory that runs out once ends at most one request", "[s
     requests.push_back(request_of(some_tokens(70, 1) + some_tokens(own, 2), 9));
   std::vector<Tokens> expected;
   for (const RequestOptions& request : requests) expected.push_back(alone(rig, request));
-  bool reached = true;
-  for (uint64_t at = 1; reached; at += 1 + at / 32) {
-    std::vector<std::shared_ptr<Request>> handles;
-    for (const RequestOptions& request : requests) handles.push_back(rig.add(request));
-    {
-      const FailingMemory failing(at);
-      for (int i = 0; rig.scheduler->step(); ++i)
-        if (i > 100'000) break;
-      reached = failing.failed();
-    }
-    size_t failed = 0;
-    for (size_t i = 0; i < requests.size(); ++i) {
-      INFO("allocation " << at << ", request " << i);
-      const Answer answer = answer_of(*handles[i]);
-      failed += !answer.result.status.ok();
-      if (answer.result.status.ok())
-        CHECK(answer.tokens == expected[i]);
-      else
-        CHECK(answer.result.status.code == Code::Memory);
-    }
-    CHECK(failed <= 1);
-    rig.check_clean();
-  }
+  check_failing_memory(rig, requests, expected, 32);
   check_states(rig);
 }
 

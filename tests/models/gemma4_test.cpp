@@ -18,16 +18,6 @@ constexpr const char* kDense = "gemma4-converted";
 constexpr const char* kExperts = "gemma4-converted-experts";
 constexpr const char* kEach = "gemma4-converted-each";  // six layers, of which the last three share caches
 
-Edit set_layers(const std::string& key, const std::vector<uint32_t>& sizes) {
-  return [=](ModelFile& model) {
-    model.drop_value(key);
-    Bytes array;
-    array.u32(4).u64(sizes.size());
-    for (const uint32_t size : sizes) array.u32(size);
-    model.values.push_back({key, 9, array.data});
-  };
-}
-
 Edit add_tensor(const std::string& name, const std::vector<uint64_t>& ne) {
   return [=](ModelFile& model) {
     uint64_t values = 1;

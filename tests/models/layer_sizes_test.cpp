@@ -15,16 +15,6 @@ constexpr const char* kHeads = "llama.attention.head_count";
 constexpr const char* kKvHeads = "llama.attention.head_count_kv";
 constexpr const char* kFfn = "llama.feed_forward_length";
 
-Edit set_layers(const std::string& key, const std::vector<uint32_t>& sizes) {
-  return [=](ModelFile& model) {
-    model.drop_value(key);
-    Bytes array;
-    array.u32(4).u64(sizes.size());
-    for (const uint32_t size : sizes) array.u32(size);
-    model.values.push_back({key, 9, array.data});
-  };
-}
-
 // The float at a row and a column of a matrix.
 float* at(ModelFile::Tensor& matrix, uint64_t row, uint64_t column) {
   return reinterpret_cast<float*>(matrix.data.data()) + row * matrix.ne[0] + column;

@@ -1,10 +1,10 @@
-#include "places.h"
 #include "support/model_file.h"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 
+#include "places.h"
 #include "support/failing_memory.h"
 #include "support/gguf_writer.h"
 
@@ -88,6 +88,12 @@ static Edit set(const std::string& key, ValueType type, const std::string& paylo
 }
 Edit set_u32(const std::string& key, uint32_t number) {
   return set(key, ValueType::U32, Bytes().u32(number).data);
+}
+Edit set_layers(const std::string& key, const std::vector<uint32_t>& numbers) {
+  Bytes array;
+  array.u32(uint32_t(ValueType::U32)).u64(numbers.size());
+  for (const uint32_t number : numbers) array.u32(number);
+  return set(key, ValueType::Array, array.data);
 }
 Edit set_f32(const std::string& key, float number) {
   return set(key, ValueType::F32, Bytes().number(number).data);

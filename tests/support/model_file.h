@@ -58,6 +58,7 @@ std::string write_model(const ModelFile& model);
 using Edit = std::function<void(ModelFile&)>;
 
 Edit set_u32(const std::string& key, uint32_t number);
+Edit set_layers(const std::string& key, const std::vector<uint32_t>& numbers);  // one for each layer
 Edit set_f32(const std::string& key, float number);
 Edit set_text(const std::string& key, const char* text);
 Edit drop(const std::string& key);
