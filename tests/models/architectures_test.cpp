@@ -197,12 +197,15 @@ TEST_CASE("architectures: the same bits on two devices as on one", "[models][arc
       read_golden(path, &golden);
       const std::vector<size_t> ways[] = {{golden.tokens.size()}, {3, 7}};
       std::vector<float> whole[2];
+      bool stays_whole = false;
       for (const char* split : {"", "first", "middle", "turns", "output"}) {
+        if (*split && stays_whole) break;  // gemma4_test.cpp sees that it is refused
         EngineOptions options;
         options.split = split;
         options.executor.context = golden.context;
         Engine engine;
         open_engine(golden.file, options, &engine);
+        stays_whole = engine.model->shape.stays_whole();
         for (size_t i = 0; i < 2; ++i) {
           INFO("split: " << split << ", pieces of " << ways[i][0]);
           const auto logits = logits_in_pieces(engine, golden, ways[i]);

@@ -4,7 +4,6 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 
-#include "engine/executor/place.h"
 #include "models/reference_transformer.h"
 #include "support/gguf_writer.h"
 #include "support/model_file.h"
@@ -193,6 +192,6 @@ TEST_CASE("gemma4: layers that share caches are not split over devices", "[model
   const ModelDevice two[] = {model.devices[0], model.devices[0]};
   Placement split = Placement::whole(model.shape.layers);
   split.device.back() = 1;
-  REQUIRE_FALSE(place_on(two, split, &model).ok());
+  REQUIRE_FALSE(place_model(two, split, &model).ok());
   CHECK(strstr(error_text(), "cannot be split over 2 devices"));
 }

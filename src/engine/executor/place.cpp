@@ -5,13 +5,6 @@
 
 namespace greta {
 
-// Layers that read another one's cache, or embeddings of their own that the first device makes: nothing
-// brings these to another device.
-static bool stays_whole(const Shape& shape) {
-  const auto reads_another = [](const LayerShape& layer) { return layer.attends() && !layer.keeps_cache(); };
-  return shape.layer_embedding || std::ranges::any_of(shape.each, reads_another);
-}
-
 Status place_on(std::span<const ModelDevice> devices, const Placement& wanted, Model* model) {
   std::vector<ModelDevice> used;
   std::vector<uint8_t> index(devices.size());
@@ -20,12 +13,6 @@ Status place_on(std::span<const ModelDevice> devices, const Placement& wanted, M
     index[d] = uint8_t(used.size());
     used.push_back(devices[d]);
   }
-  if (used.size() > 1 && stays_whole(model->shape))
-    return fail(
-        Code::Unsupported,
-        "layers of this model share caches or embeddings, so it cannot be split over %zu devices: give "
-        "it one of them",
-        used.size());
   Placement placement = wanted;
   for (uint8_t& device : placement.device) {
     if (device >= devices.size())

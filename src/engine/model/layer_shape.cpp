@@ -113,4 +113,9 @@ Status read_shared_caches(ShapeReader& r, Shape* s) {
   return {};
 }
 
+bool Shape::stays_whole() const {
+  const auto reads_another = [](const LayerShape& layer) { return layer.attends() && !layer.keeps_cache(); };
+  return layer_embedding != 0 || std::ranges::any_of(each, reads_another);
+}
+
 }  // namespace greta

@@ -87,6 +87,12 @@ static Status identify(const Gguf& gguf, uint64_t* out) {
 Status place_model(std::span<const ModelDevice> devices, const Placement& placement, Model* model) {
   Model& m = *model;
   GRETA_TRY(check_placement(placement, m.shape.layers, devices.size()));
+  if (devices.size() > 1 && m.shape.stays_whole())
+    return fail(
+        Code::Unsupported,
+        "layers of this model share caches or embeddings, so it cannot be split over %zu devices: give "
+        "it one of them",
+        devices.size());
   m.devices.assign(devices.begin(), devices.end());
   m.placement = placement;
   for (uint32_t d = 0; d < devices.size(); ++d) {

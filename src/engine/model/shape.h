@@ -108,7 +108,10 @@ struct Shape {
   RopeTable rope[kMaxRopeTables];
   uint32_t rope_tables = 1;
   std::vector<LayerShape> each;  // [layers]
-  RecurrentShape recurrence;     // of all recurrent layers
+  // Layers read another one's cache, or embeddings of their own that are made with the first one. Nothing
+  // brings these to another device.
+  bool stays_whole() const;
+  RecurrentShape recurrence;  // of all recurrent layers
   uint32_t recurrent_layers = 0;
 
   const LayerShape& attending() const;  // the first layer with attention, or one without anything
