@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <sstream>
 
@@ -171,18 +172,46 @@ static Runtime open_devices(const DeviceOptions& options, const std::string& dev
   return opened;
 }
 
-Runtime open_runtime(const DeviceOptions& options) {
+std::vector<std::string> files_of(const std::string& path) {
+  constexpr size_t kSuffixBytes = sizeof "-00001-of-00002.gguf" - 1;
+  unsigned part = 0, count = 0;
+  int end = 0;
+  const std::string suffix = path.size() > kSuffixBytes ? path.substr(path.size() - kSuffixBytes) : "";
+  if (sscanf(suffix.c_str(), "-%5u-of-%5u.gguf%n", &part, &count, &end) != 2 || size_t(end) != suffix.size())
+    return {path};
+  std::vector<std::string> files;
+  for (unsigned i = 1; i <= count; ++i)
+    files.push_back(path.substr(0, path.size() - kSuffixBytes) + format("-%05u-of-%05u.gguf", i, count));
+  return files;
+}
+
+// Whether the model may lack room on a device beside the processor. The cache and the memory of a step take
+// some of it, too; where there is doubt, the library's plan decides.
+static bool may_lack_room(const greta_device_info& device, const std::string& model) {
+  uint64_t bytes = 0;
+  std::error_code unknown;
+  for (const std::string& file : files_of(model)) {
+    const uint64_t each = std::filesystem::file_size(file, unknown);
+    if (!unknown) bytes += each;
+  }
+  return std::strncmp(device.id, "cpu", 3) != 0 && bytes > device.memory_free_bytes / 4 * 3;
+}
+
+Runtime open_runtime(const DeviceOptions& options, const std::string& model) {
   const std::string devices = chosen_devices(options);
   const bool alone = devices.find(',') == std::string::npos;
-  if (!needs_processor(options, devices)) return open_devices(options, devices);
-  if (!alone) return open_devices(options, devices + ",cpu");
+  const bool processor = needs_processor(options, devices);
+  if (!alone) return open_devices(options, processor ? devices + ",cpu" : devices);
   DeviceOptions first = options;  // what is chosen may be the processor itself
-  if (first.memory_limits.size() > 1) first.memory_limits.resize(1);
+  if (processor && first.memory_limits.size() > 1) first.memory_limits.resize(1);
   Runtime runtime = open_devices(first, devices);
-  const std::string id = describe(runtime.get()).id;
-  if (id == "cpu") return runtime;
+  const greta_device_info device = describe(runtime.get());
+  const bool by_memory = options.gpu_layers == "auto" && options.shares.empty() && !model.empty();
+  if (processor ? std::strcmp(device.id, "cpu") == 0 : !by_memory || !may_lack_room(device, model))
+    return runtime;
+  const std::string both = std::string(device.id) + ",cpu";
   runtime.reset();
-  return open_devices(options, id + ",cpu");
+  return open_devices(options, both);
 }
 
 static greta_source source_of(const std::string& path, bool map) {
@@ -280,7 +309,7 @@ Engine open_engine(const EngineOptions& options, bool tell) {
   Engine engine;
   const std::string path = model_path(options.model, tell);
   engine.model_name = path.substr(path.rfind('/') + 1) + (options.model.path.empty() ? " (bundled)" : "");
-  engine.runtime = open_runtime(options.device);
+  engine.runtime = open_runtime(options.device, path);
   const greta_device_info before = describe(engine.runtime.get());
   engine.model = open_model(engine.runtime.get(), path, !options.model.copy, options.device,
                             executor_options(options.context, 0, 1));

@@ -37,7 +37,11 @@ void check(greta_status status);
 // The path of -m, or of the bundled model; then a note says so if `tell`.
 std::string model_path(const ModelOptions& options, bool tell = true);
 
-Runtime open_runtime(const DeviceOptions& options);
+std::vector<std::string> files_of(const std::string& path);  // the parts of a split set, or the path itself
+
+// `model` is the path of the model that it is opened for, if that is known: where the device's memory may not
+// hold it, the processor is opened beside the device, for the layers that find no room (docs/devices.md).
+Runtime open_runtime(const DeviceOptions& options, const std::string& model = "");
 File open_file(const std::string& path, bool map = false);  // `map` serves memory plans
 Tokenizer open_tokenizer(const greta_file* file);
 // The placement that the options ask for. It keeps pointers to them.

@@ -2,7 +2,8 @@
 """text_test.py GRETA_CLI BUNDLED_MODEL [TEST_DATA]: on the mock of HIP's runtime the program writes the CPU's text.
 
 With --exact both run plain kernels, whose logits agree but for their last bits. The texts are greedy ones, and ones drawn
-with each kind of filter, and without. Without TEST_DATA only the bundled model is run.
+with each kind of filter, and without. Without TEST_DATA only the bundled model is run. A model that does not fit on the GPU
+writes it too, with the layers that find no room on the processor.
 """
 import os
 import subprocess
@@ -11,16 +12,33 @@ import sys
 FILTERS = ["--top-k", "40", "--top-p", "0.9", "--min-p", "0.05", "--repeat-penalty", "1.1"]
 NO_FILTER = ["--top-k", "0", "--top-p", "1", "--min-p", "0"]
 TOP_P = ["--top-k", "0", "--top-p", "0.9", "--min-p", "0"]
+LITTLE = "5M"  # of memory
 DRAWS = [["--temp", "0"], ["--temp", "0.8", "--seed", "7", *FILTERS], ["--temp", "1.2", "--seed", "5", *NO_FILTER],
          ["--temp", "1", "--seed", "3", *TOP_P]]
 
 
-def write(cli, device, model, tokens, draw):
-    command = [cli, "run", "-q", "--device", device, "-m", model, "-p", "Once upon a time", "-n", str(tokens), "--exact", *draw]
+def run(cli, device, model, tokens, draw, *more):
+    command = [cli, "run", "--device", device, "-m", model, "-p", "Once upon a time", "-n", str(tokens), "--exact", *draw, *more]
     done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, f"{' '.join(command)}: {done.returncode}: {done.stderr.decode()}"
     assert len(done.stdout.split()) > tokens // 4, f"{' '.join(command)}: only {done.stdout!r}"
-    return done.stdout
+    return done
+
+
+def write(*arguments):
+    return run(*arguments, "-q").stdout
+
+
+# The bundled model has eight layers and 4.5 MB.
+def check_lack_of_room(cli, model):
+    for option in ([], ["-ngl", "all"]):
+        command = [cli, "info", "-m", model, "--device", "hip0", "--mem-limit", LITTLE, "-c", "64", *option]
+        plan = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        assert ("cpu" in plan.stdout) == (not option), plan.stdout + plan.stderr
+    split = run(cli, "hip0", model, 16, DRAWS[0], "-c", "64", "--mem-limit", LITTLE)
+    assert b"the model does not fit on hip0: of its 8 layers" in split.stderr, split.stderr
+    assert split.stdout == write(cli, "cpu", model, 16, DRAWS[0], "-c", "64"), split.stdout
+    print(f"ok   in {LITTLE}: {split.stderr.decode().strip().splitlines()[-1]}")
 
 
 def main():
@@ -34,6 +52,7 @@ def main():
         cpu, hip = (write(cli, device, model, tokens, draw) for device in ("cpu", "hip0"))
         assert cpu == hip, f"{what}:\n  cpu  {cpu!r}\n  hip0 {hip!r}"
         print(f"ok   {what}")
+    check_lack_of_room(cli, bundled)
     return 0
 
 

@@ -306,7 +306,7 @@ int bench(BenchOptions options) {
   for (uint32_t thread_count : threads) {
     DeviceOptions device = options.device;
     device.threads = thread_count;
-    const Runtime runtime = open_runtime(device);
+    const Runtime runtime = open_runtime(device, path);
     const Model model =
         open_model(runtime.get(), path, !options.model.copy, device, executor_options(options.context, 0, 1));
     BenchRow row;

@@ -128,12 +128,13 @@ void add_up(Plan* made) {
 }
 
 // Makes the plan of `greta-cli run` with the same options.
-Plan make_plan(const InfoOptions& options, const greta_file* file, uint32_t model_context) {
+Plan make_plan(const InfoOptions& options, const std::string& path, const greta_file* file,
+               uint32_t model_context) {
   Plan made;
   const DeviceOptions& device = options.engine.device;
   greta_executor_options executor = executor_options(options.engine.context, model_context, 1);
   try {
-    const Runtime runtime = open_runtime(device);
+    const Runtime runtime = open_runtime(device, path);
     const greta_placement placement = placement_of(device);
     const bool several = greta_runtime_device_count(runtime.get()) > 1;
     if (greta_memory_plan_make(runtime.get(), file, &executor, &made.plan) != GRETA_OK ||
@@ -262,7 +263,7 @@ Contents read_contents(const std::string& path, const greta_file* file, const In
   contents.parts = 1;
   for (const greta_tensor_info& tensor : contents.tensors)
     contents.parts = std::max(contents.parts, tensor.part + 1);
-  contents.plan = make_plan(options, file, context_of(contents.metadata));
+  contents.plan = make_plan(options, path, file, context_of(contents.metadata));
   return contents;
 }
 

@@ -42,7 +42,7 @@ int logits(const LogitsOptions& options) {
   if (context.context < 0) context.context = static_cast<int64_t>(ids.size());
 
   const std::string path = model_path(options.engine.model);
-  const Runtime runtime = open_runtime(options.engine.device);
+  const Runtime runtime = open_runtime(options.engine.device, path);
   const Model model = open_model(runtime.get(), path, !options.engine.model.copy, options.engine.device,
                                  executor_options(options.engine.context, 0, 1));
   const greta_model_info info = describe(model.get());

@@ -371,7 +371,7 @@ int serve_model(const ServeOptions& options) {
   return serve::serve(serve, [&] {
     serve::Loaded loaded;
     if (serve.models.empty()) loaded.path = model_path(options.engine.model);
-    runtime = open_runtime(options.engine.device);
+    runtime = open_runtime(options.engine.device, loaded.path);
     loaded.runtime = runtime.get();
     loaded.map = !options.engine.model.copy;
     loaded.placement = placement_of(options.engine.device);

@@ -201,20 +201,6 @@ void check_weights(const greta_file* file, uint64_t index, const greta_tensor_in
                static_cast<Number>(found.blocks), what, static_cast<Number>(found.zero_run_blocks)));
 }
 
-// The files of a model: the parts of a split set, or the path itself.
-std::vector<std::string> files_of(const std::string& path) {
-  constexpr size_t kSuffixBytes = sizeof "-00001-of-00002.gguf" - 1;
-  unsigned part = 0, count = 0;
-  int end = 0;
-  const std::string suffix = path.size() > kSuffixBytes ? path.substr(path.size() - kSuffixBytes) : "";
-  if (sscanf(suffix.c_str(), "-%5u-of-%5u.gguf%n", &part, &count, &end) != 2 || size_t(end) != suffix.size())
-    return {path};
-  std::vector<std::string> files;
-  for (unsigned i = 1; i <= count; ++i)
-    files.push_back(path.substr(0, path.size() - kSuffixBytes) + format("-%05u-of-%05u.gguf", i, count));
-  return files;
-}
-
 // Fails unless it is a file that can be read: a pipe would be waited for.
 uint64_t regular_file_bytes(const std::string& path) {
   struct stat info;
