@@ -52,15 +52,15 @@ Status measure(const ExecutorOptions& options, uint64_t free_bytes, const Model&
 }
 
 // A model in part on a slower device is slower, so people are told.
-void tell_of_split(const Model& model) {
-  if (model.devices.size() < 2) return;
+void tell_of_split(const ModelDevice& first, const Model& model) {
+  if (model.devices.size() == 1 && model.devices[0].device == first.device) return;
   std::string places;
   for (uint32_t d = 0; d < model.devices.size(); ++d) {
     uint32_t layers = 0;
     for (uint32_t l = 0; l < model.shape.layers; ++l) layers += model.placement.layer(l) == d;
     places += (d ? ", " : "") + std::to_string(layers) + " on " + model.devices[d].id;
   }
-  model.log(LogLevel::Warning, "the model does not fit on %s: of its %u layers %s", model.devices[0].id,
+  model.log(LogLevel::Warning, "the model does not fit on %s: of its %u layers %s", first.id,
             model.shape.layers, places.c_str());
 }
 
@@ -81,7 +81,7 @@ Status place_by_memory(std::span<const ModelDevice> devices, const ExecutorOptio
     bool fits = false;
     GRETA_TRY(place_model(devices.subspan(d, 1), whole, model));
     GRETA_TRY(measure(options, free_bytes[d], *model, &sizes, &fits));
-    if (fits && first == 0) return {};
+    if (fits && first == 0) return tell_of_split(devices[0], *model), Status{};
     if (!fits && model->shape.stays_whole()) continue;
     for (uint64_t used = sizes.beside + sizes.crossing; !fits && first < count; ++first) {
       used += sizes.pieces[first];
@@ -94,7 +94,7 @@ Status place_by_memory(std::span<const ModelDevice> devices, const ExecutorOptio
     }
   }
   GRETA_TRY(place_on(devices, wanted, model));
-  tell_of_split(*model);
+  tell_of_split(devices[0], *model);
   return {};
 }
 

@@ -12,7 +12,7 @@ import sys
 FILTERS = ["--top-k", "40", "--top-p", "0.9", "--min-p", "0.05", "--repeat-penalty", "1.1"]
 NO_FILTER = ["--top-k", "0", "--top-p", "1", "--min-p", "0"]
 TOP_P = ["--top-k", "0", "--top-p", "0.9", "--min-p", "0"]
-LITTLE = "5M"  # of memory
+LITTLE = ["--mem-limit", "4M", "-c", "64", "-b", "32"]  # of memory
 DRAWS = [["--temp", "0"], ["--temp", "0.8", "--seed", "7", *FILTERS], ["--temp", "1.2", "--seed", "5", *NO_FILTER],
          ["--temp", "1", "--seed", "3", *TOP_P]]
 
@@ -32,13 +32,13 @@ def write(*arguments):
 # The bundled model has eight layers and 4.5 MB.
 def check_lack_of_room(cli, model):
     for option in ([], ["-ngl", "all"]):
-        command = [cli, "info", "-m", model, "--device", "hip0", "--mem-limit", LITTLE, "-c", "64", *option]
+        command = [cli, "info", "-m", model, "--device", "hip0", *LITTLE, *option]
         plan = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         assert ("cpu" in plan.stdout) == (not option), plan.stdout + plan.stderr
-    split = run(cli, "hip0", model, 16, DRAWS[0], "-c", "64", "--mem-limit", LITTLE)
+    split = run(cli, "hip0", model, 16, DRAWS[0], *LITTLE)
     assert b"the model does not fit on hip0: of its 8 layers" in split.stderr, split.stderr
-    assert split.stdout == write(cli, "cpu", model, 16, DRAWS[0], "-c", "64"), split.stdout
-    print(f"ok   in {LITTLE}: {split.stderr.decode().strip().splitlines()[-1]}")
+    assert split.stdout == write(cli, "cpu", model, 16, DRAWS[0], *LITTLE[2:]), split.stdout
+    print(f"ok   with {LITTLE[1]}: {split.stderr.decode().strip().splitlines()[-1]}")
 
 
 def main():
