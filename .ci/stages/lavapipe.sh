@@ -58,11 +58,11 @@ lavapipe_tests() {
   local models="kernel:* $host $planning tests/models tests/golden tests/graph $mesa" tests
   job "ops" "attention" "kernel:attention* kernel:kv_write* kernel:norm* $host $mesa" \
     on_lavapipe 256 "attention: *"
-  job "models" "architectures" "$models" on_lavapipe 256 "[architectures]"
+  job "models" "architectures" "$models" on_lavapipe 256 "[architectures]~[devices]"
   job "ops" "chain" "kernel:matmul_rows* $host $mesa" on_lavapipe 256 "chain: *"
   job "ops" "small ops" "kernel:[!m]* kernel:matmul_rows_*q4_k* $host $mesa" on_lavapipe 256 \
     "sample: *,convert*,kv_write*,embed*,$small,matmul: the same bits*"
-  for tests in "[graph]" "llama: *" "tales: *" "state: *"; do
+  for tests in "[graph]" "llama: *" "tales: *" "state: *" "[devices]~[architectures]"; do
     job "models" "$tests" "$models" on_lavapipe 256 "$tests"
   done
   job "devices" "devices" \
