@@ -40,6 +40,11 @@ on_lavapipe() {
   echo "$(($1 / 32)) lanes, $2: $(grep 'passed' "$log" | tail -n 1)"
 }
 
+# beside_cpu PART: some goldens, in part on lavapipe and in part on the CPU.
+beside_cpu() {
+  GRETA_GOLDENS_PART=$1 on_lavapipe 256 "architectures: the same bits on two devices*"
+}
+
 # goldens WORD...: of models whose names have one of the words.
 goldens() {
   local log="$work/goldens-$BASHPID.txt"

@@ -62,9 +62,10 @@ lavapipe_tests() {
   job "ops" "chain" "kernel:matmul_rows* $host $mesa" on_lavapipe 256 "chain: *"
   job "ops" "small ops" "kernel:[!m]* kernel:matmul_rows_*q4_k* $host $mesa" on_lavapipe 256 \
     "sample: *,convert*,kv_write*,embed*,$small,matmul: the same bits*"
-  for tests in "[graph]" "llama: *" "tales: *" "state: *" "[devices]~[architectures]"; do
+  for tests in "[graph]" "llama: *" "tales: *" "state: *"; do
     job "models" "$tests" "$models" on_lavapipe 256 "$tests"
   done
+  job "models" "two devices" "$models" beside_cpu 0/12
   job "devices" "devices" \
     "kernel:*_test src/runtime src/platform backends/vulkan tests/runtime tests/support $mesa" \
     on_lavapipe 256 "[runtime]~[vulkan]"

@@ -71,6 +71,7 @@ make_wheel() {
     --no-build-isolation -w "$work/built" -C build-dir=build/release "${less[@]}" || code=$?
   [ $code != 124 ] || { skip "the wheel: it was not built in $most_seconds seconds"; return 0; }
   [ $code = 0 ] || { echo "pip wheel failed"; return 1; }
+  cmake build/release -UGRETA_PYTHON -UGRETA_INSTALL >/dev/null || return 1  # as other stages have it
   PATH=$tools:$PATH auditwheel repair --plat manylinux_2_28_x86_64 -w "$work/wheels" "$work"/built/*.whl ||
     { "$tools/auditwheel" show "$work"/built/*.whl; return 1; }
   ls -l "$work"/wheels/greta-*-py3-none-*manylinux_2_28_x86_64*.whl || return 1
