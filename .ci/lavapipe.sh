@@ -73,8 +73,8 @@ newer_right() {
 
 newer_models() {
   local log="$work/models-newer.txt"
-  GRETA_TEST_DEVICE=vulkan0 on_newer build/release/tests/greta_tests "[architectures]~[devices],llama: logits*" \
-    >"$log" 2>&1 ||
+  GRETA_TEST_DEVICE=vulkan0 on_newer build/release/tests/greta_tests \
+    "[architectures]~[devices],llama: logits*" >"$log" 2>&1 ||
     { tail -n 40 "$log"; return 1; }
   echo "models on matrix units: $(grep 'passed' "$log" | tail -n 1)"
 }
