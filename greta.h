@@ -540,7 +540,7 @@ typedef struct greta_model_options {
  * sum of theirs, placed by GRETA_PLACEMENT_AUTO, and `fits` says that each has room. */
 typedef struct greta_memory_plan {
   uint32_t struct_size;
-  uint32_t fits;               /* 1: total_bytes is not above free_bytes. */
+  uint32_t fits;               /* 1: total_bytes is not above free_bytes; with several devices, on each. */
   uint32_t context;            /* The context that the options or the default come to. */
   uint32_t step_tokens;        /* The most tokens of one step, likewise. */
   uint64_t weights_bytes;      /* Device memory for weights. */
@@ -551,8 +551,8 @@ typedef struct greta_memory_plan {
   uint64_t tables_bytes;       /* Tables of rotations, the state of a step, and what is read back. */
   uint64_t host_bytes;         /* About what the host keeps: bookkeeping, and embeddings for each layer. */
   uint64_t total_bytes;        /* The sum of all but mapped_bytes and host_bytes. */
-  uint64_t free_bytes;         /* What is free on the device now, within the limit of the runtime. */
-  char device[16];             /* The id of the device: "vulkan0". */
+  uint64_t free_bytes;         /* What is free now on the devices in use, within the runtime's limits. */
+  char device[16];             /* The id of the first device in use: "vulkan0". */
   uint64_t states_bytes;       /* Of cache_bytes: the states of layers that keep one in place of keys and
                                 * values, for all sequences and for checkpoints. */
   uint64_t checkpoints_bytes;  /* Of states_bytes: those of checkpoints and of a service's prefix cache. */

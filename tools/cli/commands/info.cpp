@@ -194,9 +194,9 @@ constexpr DeviceLine kDeviceLines[] = {
 };
 
 std::string devices_text(const Plan& made) {
-  std::string text =
-      format("\nmemory plan    %zu devices, context %u tokens, steps of %u: %s\n", made.devices.size(),
-             made.plan.context, made.plan.step_tokens, made.plan.fits ? "fits" : "does not fit");
+  std::string text = format("\nmemory plan    %zu device%s, context %u tokens, steps of %u: %s\n",
+                            made.devices.size(), made.devices.size() == 1 ? "" : "s", made.plan.context,
+                            made.plan.step_tokens, made.plan.fits ? "fits" : "does not fit");
   for (const greta_device_plan& plan : made.devices) {
     text += format("  %s: %s%s\n", plan.id, plan.pieces, plan.fits ? "" : " (does not fit)");
     for (const DeviceLine& line : kDeviceLines) {
