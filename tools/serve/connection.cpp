@@ -67,6 +67,7 @@ void Exchange::post(Work work) {
 }
 
 void Exchange::send(Response response) {
+  hold(nullptr);
   post([this, response = std::move(response)](Connection& c) mutable { c.send(this, std::move(response)); });
 }
 
@@ -81,6 +82,7 @@ void Exchange::write(std::string bytes) {
 }
 
 void Exchange::end() {
+  hold(nullptr);
   post([this](Connection& c) { c.end(this); });
 }
 
@@ -95,6 +97,11 @@ void Exchange::watch(std::shared_ptr<Watcher> watcher) {
     }
   }
   if (watcher) watcher->gone();
+}
+
+void Exchange::hold(std::shared_ptr<void> what) {
+  const std::lock_guard lock(mutex_);
+  held_.swap(what);  // A parameter ends after the lock, and what was held may begin another call.
 }
 
 void Exchange::leave() {

@@ -38,6 +38,7 @@ class Exchange : public Reply, public std::enable_shared_from_this<Exchange> {
   void end() override;
   bool full() const override;
   void watch(std::shared_ptr<Watcher> watcher) override;
+  void hold(std::shared_ptr<void> what) override;
   // On the network's thread:
   void leave();
   void sent(size_t bytes);
@@ -53,6 +54,7 @@ class Exchange : public Reply, public std::enable_shared_from_this<Exchange> {
   std::atomic<bool> gone_{false}, was_full_{false};
   std::mutex mutex_;
   std::shared_ptr<Watcher> watcher_;
+  std::shared_ptr<void> held_;
 };
 
 class Connection : public std::enable_shared_from_this<Connection> {

@@ -51,6 +51,9 @@ class Reply {
   virtual void end() = 0;
   virtual bool full() const = 0;  // The client reads too slowly: wait for drained().
   virtual void watch(std::shared_ptr<Watcher> watcher) = 0;
+  // Keeps `what` until just before the last bytes of the answer are sent, or until it holds something else:
+  // a client that has its answer finds the place free that its call took.
+  virtual void hold(std::shared_ptr<void> what) = 0;
 };
 
 // What the listener asks of the server, on the network's thread.

@@ -119,13 +119,12 @@ greta_status Jobs::add(const std::shared_ptr<Job>& job) {
   return GRETA_OK;
 }
 
-void Jobs::start(const std::string& id, const std::string& trace, std::shared_ptr<void> ticket,
-                 std::shared_ptr<Reply> reply, std::unique_ptr<Sink> sink, std::vector<JobItem> items) {
+void Jobs::start(const std::string& id, const std::string& trace, std::shared_ptr<Reply> reply,
+                 std::unique_ptr<Sink> sink, std::vector<JobItem> items) {
   auto job = std::make_shared<Job>();
   job->jobs = this;
   job->id = id;
   job->trace = trace;
-  job->ticket = std::move(ticket);
   job->reply = std::move(reply);
   job->sink = std::move(sink);
   job->items = std::move(items);
@@ -368,7 +367,7 @@ void Jobs::refill(const std::shared_ptr<Job>& job) {
   }
   job->over = true;
   job->reply->watch(nullptr);
-  job->ticket.reset();
+  job->reply->hold(nullptr);
   --active_;
 }
 

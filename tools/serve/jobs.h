@@ -67,9 +67,8 @@ class Jobs {
   void open(greta_service* service, uint32_t together);
   void remember_texts() { remembers_ = true; }  // for slot_text()
   // Throws Refused if the first request is refused. Each item gets the events of its index.
-  // `ticket` is held until the job is over.
-  void start(const std::string& id, const std::string& trace, std::shared_ptr<void> ticket,
-             std::shared_ptr<Reply> reply, std::unique_ptr<Sink> sink, std::vector<JobItem> items);
+  void start(const std::string& id, const std::string& trace, std::shared_ptr<Reply> reply,
+             std::unique_ptr<Sink> sink, std::vector<JobItem> items);
   void cancel_all();
   void close();  // cancels all and ends the thread
   size_t active() const { return active_; }
@@ -92,7 +91,6 @@ class Jobs {
   struct Job : Watcher, std::enable_shared_from_this<Job> {
     Jobs* jobs = nullptr;
     std::string id, trace;
-    std::shared_ptr<void> ticket;
     std::shared_ptr<Reply> reply;
     std::unique_ptr<Sink> sink;
     std::vector<JobItem> items;

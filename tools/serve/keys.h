@@ -19,7 +19,7 @@ class Keys {
   // The number of the key, or -1. It takes as long for all keys.
   int find(std::string_view given) const;
 
-  // A call that runs holds one until all of it is over; then another call of the key may run.
+  // A call that runs holds one until it is answered; then another call of the key may run.
   class Ticket {
    public:
     Ticket(Keys* keys, int key) : keys_(keys), key_(key) {}

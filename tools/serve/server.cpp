@@ -99,7 +99,7 @@ void Context::start(std::unique_ptr<Sink> sink, std::vector<JobItem> items) cons
     if (item.ask->slot >= server.options().parallel)
       throw Refused(400, "id_slot must be -1, or at most " + std::to_string(server.options().parallel - 1),
                     "id_slot");
-  hosted->jobs->start(id, trace, ticket, reply, std::move(sink), std::move(items));
+  hosted->jobs->start(id, trace, reply, std::move(sink), std::move(items));
 }
 
 // ---- the server ----
@@ -282,7 +282,6 @@ struct Server::Task {
   std::shared_ptr<Reply> reply;
   std::string id;
   Hosted* hosted = nullptr;
-  std::shared_ptr<Keys::Ticket> ticket;
   std::optional<Json> body;  // where it was read already
   int waits = 0;             // how often it has waited for its model
 };
@@ -306,7 +305,7 @@ void Server::handle(Call call, std::shared_ptr<Reply> reply) {
   if (route->flags & kQuick) return run(task);
   if (!keys_.limits(key)) return submit(task);
   const auto enter = [this, task](std::shared_ptr<Keys::Ticket> ticket) {
-    task->ticket = std::move(ticket);
+    task->reply->hold(std::move(ticket));
     submit(task);
   };
   if (!keys_.enter(key, enter)) refuse_busy(*task, "this key has too many requests under way");
@@ -351,8 +350,8 @@ Hosted* Server::choose(Task& task) {
 
 void Server::run_route(Task& task, Hosted* hosted, bool asleep) {
   std::string trace = trace_of(task.call.header("traceparent"));
-  Context context{*this,  std::move(task.call),   task.reply, std::move(task.id),  std::move(trace),
-                  hosted, std::move(task.ticket), asleep,     std::move(task.body)};
+  Context context{*this,  std::move(task.call), task.reply, std::move(task.id), std::move(trace), hosted,
+                  asleep, std::move(task.body)};
   task.route->run(context);
 }
 

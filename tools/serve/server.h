@@ -48,13 +48,12 @@ struct Context {
   Server& server;
   Call call;
   std::shared_ptr<Reply> reply;
-  std::string id;            // that of X-Request-Id
-  std::string trace;         // "TRACE-SPAN" of traceparent, or ""
-  Hosted* hosted = nullptr;  // the model that was chosen, which is held until the call was handled
-  std::shared_ptr<Keys::Ticket> ticket;  // of its key; null: that has no limits
-  bool asleep = false;                   // the model sleeps, and is not held
-  std::optional<Json> parsed;            // its body, where that was read already
-  const Json& body();                    // Throws Refused if it is no JSON object.
+  std::string id;              // that of X-Request-Id
+  std::string trace;           // "TRACE-SPAN" of traceparent, or ""
+  Hosted* hosted = nullptr;    // the model that was chosen, which is held until the call was handled
+  bool asleep = false;         // the model sleeps, and is not held
+  std::optional<Json> parsed;  // its body, where that was read already
+  const Json& body();          // Throws Refused if it is no JSON object.
   const Model& model() const;
   void send(const Json& json, Headers headers = {}) const;
   // Takes the asks to the service. Each gets events under its number.
