@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "platform/checksum.h"
+#include "platform/files/checksum.h"
 
 namespace greta::packed {
 

@@ -1,6 +1,6 @@
-// Packs code as src/platform/packed.h says. It runs while the project is built.
+// Packs code as src/platform/files/packed.h says. It runs while the project is built.
 #pragma once
-#include "platform/packed.h"
+#include "platform/files/packed.h"
 
 namespace greta::packed {
 

@@ -99,7 +99,7 @@ struct CodeBytes {
 // The machine code of one kernel: a code object (hip), SPIR-V (vulkan) or a function (cpu).
 struct KernelCode {
   const char* name = "";                     // of the kernel row; on hip also the entry point
-  CodeBytes code = {};                       // hip, vulkan: packed, for unpack() of platform/packed.h
+  CodeBytes code = {};                       // hip, vulkan: packed, for unpack() of platform/files/packed.h
   HostFunction function = nullptr;           // cpu
   std::span<const uint32_t> constants = {};  // specialization constants, in order of their ids
   uint32_t group_size[3] = {1, 1, 1};

@@ -9,7 +9,7 @@
 #include <cstdio>
 
 #include "engine/serve_rig.h"
-#include "platform/folder.h"
+#include "platform/files/folder.h"
 #include "support/gguf_writer.h"
 
 using namespace greta;

@@ -1,5 +1,5 @@
 // Unpacks any bytes as packed machine code.
-#include "platform/packed.h"
+#include "platform/files/packed.h"
 
 using namespace greta;
 

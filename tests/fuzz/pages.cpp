@@ -17,7 +17,7 @@
 #include "api_tape.h"
 #include "engine/serve/scheduler.h"
 #include "places.h"
-#include "platform/folder.h"
+#include "platform/files/folder.h"
 #include "runtime/runtime.h"
 
 using namespace greta;

@@ -1,5 +1,5 @@
 // Opening something that is not a readable file fails with a reason in words.
-#include "platform/file.h"
+#include "platform/files/file.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Files that are replaced as a whole, and what is left of them where a program was killed.
-#include "platform/folder.h"
+#include "platform/files/folder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 
-#include "platform/file.h"
+#include "platform/files/file.h"
 #include "support/gguf_writer.h"
 
 using namespace greta;

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "platform/cgroup.h"
+#include "platform/machine/cgroup.h"
 #include "platform/platform.h"
 #include "support/fake_root.h"
 

@@ -130,7 +130,7 @@ def violations(root):
 PLANTED = [
     ("src/platform/x.cpp", "runtime/device.h", False),
     ("src/runtime/x.cpp", "compute/compute.h", False),
-    ("src/runtime/x.cpp", "platform/thread_pool.h", False),
+    ("src/runtime/x.cpp", "platform/threads/thread_pool.h", False),
     ("src/compute/x.cpp", "runtime/device.h", False),
     ("src/compute/x.cpp", "kernels/cpu/scratch.h", False),
     ("src/tune/x.cpp", "graph/graph.h", False),

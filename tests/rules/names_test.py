@@ -22,10 +22,10 @@ PART = re.compile(r"(?<![A-Za-z])(hip|vulkan)(?![a-z])|(Hip|Vulkan)(?![a-z])|(?<
 
 # Files that may name them, with the reason.
 MAY = {
-    "src/platform/cgroup.cpp": "cpu is a controller of Linux's control groups",
-    "src/platform/system_advice.cpp": "it explains drivers and permissions of this system",
-    "src/platform/system_gpus.cpp": "it reads what the system has of drivers",
-    "src/platform/system_gpus.h": "it reads what the system has of drivers",
+    "src/platform/machine/cgroup.cpp": "cpu is a controller of Linux's control groups",
+    "src/platform/machine/system_advice.cpp": "it explains drivers and permissions of this system",
+    "src/platform/machine/system_gpus.cpp": "it reads what the system has of drivers",
+    "src/platform/machine/system_gpus.h": "it reads what the system has of drivers",
 }
 
 

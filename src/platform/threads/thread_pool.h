@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "platform/process.h"
+#include "platform/threads/process.h"
 
 namespace greta {
 

@@ -1,4 +1,4 @@
-#include "platform/system_gpus.h"
+#include "platform/machine/system_gpus.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include <cstring>
 #include <memory>
 
-#include "platform/format_text.h"
-#include "platform/system_text.h"
+#include "platform/machine/system_text.h"
+#include "platform/text/format_text.h"
 
 namespace greta {
 

@@ -1,7 +1,7 @@
 // Tells whether an object was made in this process. A child of fork() has copies of its parent's objects, but
 // not the threads and driver connections behind them.
 #pragma once
-#include "platform/status.h"
+#include "platform/failure/status.h"
 
 namespace greta {
 

@@ -1,5 +1,5 @@
 // A feature counts only if the processor has it (cpuid) and the system saves the registers that it uses.
-#include "platform/cpu_features.h"
+#include "platform/machine/cpu_features.h"
 
 #include <sched.h>
 #include <sys/syscall.h>
@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "platform/cgroup.h"
+#include "platform/machine/cgroup.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif

@@ -1,5 +1,5 @@
 // A read-only file over POSIX calls. It opens regular files only, since a pipe has no size.
-#include "platform/file.h"
+#include "platform/files/file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "platform/checked.h"
-#include "platform/format_text.h"
+#include "platform/text/format_text.h"
 
 namespace greta {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "platform/status.h"
+#include "platform/failure/status.h"
 
 namespace greta {
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <new>
 
-#include "platform/callback.h"
-#include "platform/status.h"
+#include "platform/failure/callback.h"
+#include "platform/failure/status.h"
 
 namespace greta {
 

@@ -1,4 +1,4 @@
-#include "platform/pages.h"
+#include "platform/machine/pages.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
-#include "platform/packed.h"
+#include "platform/files/packed.h"
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
-#include "platform/checksum.h"
+#include "platform/files/checksum.h"
 
 namespace greta {
 

@@ -1,7 +1,7 @@
-#include "platform/log.h"
+#include "platform/failure/log.h"
 
-#include "platform/callback.h"
-#include "platform/format_text.h"
+#include "platform/failure/callback.h"
+#include "platform/text/format_text.h"
 
 namespace greta {
 

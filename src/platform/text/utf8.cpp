@@ -1,9 +1,9 @@
-#include "platform/utf8.h"
+#include "platform/text/utf8.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "platform/format_text.h"
+#include "platform/text/format_text.h"
 
 namespace greta {
 namespace {

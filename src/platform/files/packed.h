@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "platform/status.h"
+#include "platform/failure/status.h"
 
 namespace greta {
 

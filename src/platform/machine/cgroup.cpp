@@ -1,13 +1,13 @@
 // The limits stand in small text files. Each level of the hierarchy may set one, so all levels from the
 // process's own group to the root are read. A container sees its own group as the root, and skips others.
-#include "platform/cgroup.h"
+#include "platform/machine/cgroup.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
-#include "platform/format_text.h"
-#include "platform/system_text.h"
+#include "platform/machine/system_text.h"
+#include "platform/text/format_text.h"
 
 namespace greta {
 

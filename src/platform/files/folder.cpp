@@ -1,4 +1,4 @@
-#include "platform/folder.h"
+#include "platform/files/folder.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 #include <string_view>
 #include <utility>
 
-#include "platform/file_size_signal.h"
-#include "platform/format_text.h"
+#include "platform/files/file_size_signal.h"
+#include "platform/text/format_text.h"
 
 namespace greta {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "platform/status.h"
+#include "platform/failure/status.h"
 
 namespace greta {
 

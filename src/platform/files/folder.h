@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "platform/status.h"
+#include "platform/failure/status.h"
 
 namespace greta {
 

@@ -1,4 +1,4 @@
-#include "platform/thread_pool.h"
+#include "platform/threads/thread_pool.h"
 
 #include <pthread.h>
 
@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "platform/cpu_features.h"
-#include "platform/fair_mutex.h"
-#include "platform/hidden_signals.h"
+#include "platform/machine/cpu_features.h"
+#include "platform/threads/fair_mutex.h"
+#include "platform/threads/hidden_signals.h"
 
 namespace greta {
 

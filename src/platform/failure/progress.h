@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "platform/callback.h"
+#include "platform/failure/callback.h"
 
 namespace greta {
 

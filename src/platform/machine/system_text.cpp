@@ -1,4 +1,4 @@
-#include "platform/system_text.h"
+#include "platform/machine/system_text.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // Four sums run side by side, so that none waits for another's multiplication. Every step is reversible, so
 // inputs that differ in one word never give the same sum.
-#include "platform/checksum.h"
+#include "platform/files/checksum.h"
 
 #include <algorithm>
 #include <bit>

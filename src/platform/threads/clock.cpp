@@ -1,4 +1,4 @@
-#include "platform/clock.h"
+#include "platform/threads/clock.h"
 
 #include <time.h>
 

@@ -1,4 +1,4 @@
-#include "platform/process.h"
+#include "platform/threads/process.h"
 
 #include <unistd.h>
 

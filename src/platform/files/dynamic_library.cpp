@@ -1,4 +1,4 @@
-#include "platform/dynamic_library.h"
+#include "platform/files/dynamic_library.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "platform/format_text.h"
+#include "platform/text/format_text.h"
 
 namespace greta {
 

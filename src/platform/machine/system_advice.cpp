@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string>
 
-#include "platform/format_text.h"
-#include "platform/system_gpus.h"
+#include "platform/machine/system_gpus.h"
+#include "platform/text/format_text.h"
 
 namespace greta {
 

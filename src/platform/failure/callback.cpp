@@ -1,6 +1,6 @@
-#include "platform/callback.h"
+#include "platform/failure/callback.h"
 
-#include "platform/format_text.h"
+#include "platform/text/format_text.h"
 
 namespace greta {
 

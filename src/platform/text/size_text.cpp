@@ -1,6 +1,6 @@
-#include "platform/size_text.h"
+#include "platform/text/size_text.h"
 
-#include "platform/format_text.h"
+#include "platform/text/format_text.h"
 
 namespace greta {
 

@@ -1,8 +1,8 @@
-#include "platform/status.h"
+#include "platform/failure/status.h"
 
 #include <cstring>
 
-#include "platform/format_text.h"
+#include "platform/text/format_text.h"
 
 namespace greta {
 
