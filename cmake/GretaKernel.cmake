@@ -360,7 +360,8 @@ function(greta_write_unit unit)
 endfunction()
 
 # GPU: adds `file`, which a custom command of this folder makes, to the object library as packed bytes
-# between the symbols NAME and NAME_end. A backend unpacks them when it loads a kernel (platform/files/packed.h).
+# between the symbols NAME and NAME_end. A backend unpacks them when it loads a kernel
+# (platform/files/packed.h).
 function(greta_embed_code name file)
   greta_kernel_library(library)
   get_property(there DIRECTORY PROPERTY GRETA_EMBEDDED_${library})

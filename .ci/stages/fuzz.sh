@@ -11,7 +11,8 @@ jobs_of_fuzz() {
     [template]="src/text/jinja" [grammar]="src/text/grammar"
     [tokenizer]="src/text/tokenizer src/gguf" [gguf]="src/gguf src/text"
     [model]="src/gguf src/engine src/graph src/compute models" [sampler]="src/engine/sampling"
-    [packed]="src/platform/files/packed*" [pages]="src/engine/serve src/engine/executor src/platform/files/folder*"
+    [packed]="src/platform/files/packed*"
+    [pages]="src/engine/serve src/engine/executor src/platform/files/folder*"
     [requests]="tools/serve src/api src/engine/serve greta.h"
     [api]="src/api greta.h src/engine src/text src/gguf src/platform")
   for file in tests/fuzz/*.cpp; do
