@@ -163,6 +163,101 @@ TEST_CASE("states: host memory that runs out once ends at most one request", "[s
   check_states(rig);
 }
 
+// A step whose submission fails may have changed the states of all its texts. None of them ends by that, but
+// one that was alone in its step.
+TEST_CASE("states: a submission that fails once ends at most the request that was alone",
+          "[serve][groups][faults]") {
+  const std::string file = file_of(kHybrids[GENERATE(0, 1, 2)]);
+  const bool ahead = GENERATE(false, true), cached = GENERATE(false, true);
+  Rig rig({.context = 256, .sequences = 3, .cache_tokens = 64 * 12, .step_tokens = 64},
+          {.prefix_cache = cached}, ahead, file);
+  std::vector<RequestOptions> requests;
+  for (const uint32_t own : {1u, 30u, 90u})
+    requests.push_back(request_of(some_tokens(70, 1) + some_tokens(own, 2), 6));
+  std::vector<Tokens> expected;
+  for (const RequestOptions& request : requests) expected.push_back(alone(rig, request));
+  size_t ended = 0, whole = 0;
+  uint64_t at = 1;
+  for (bool reached = true; reached; ++at) {
+    std::vector<std::shared_ptr<Request>> handles;
+    for (const RequestOptions& request : requests) handles.push_back(rig.add(request));
+    rig.submissions.count = 0;
+    rig.submissions.fail_at = at;
+    rig.run();
+    reached = rig.submissions.count >= at;
+    rig.submissions.fail_at = 0;
+    size_t failed = 0;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      INFO("submission " << at << ", request " << i);
+      const Answer answer = answer_of(*handles[i]);
+      const bool ok = answer.result.status.ok();
+      CHECK((ok ? answer.tokens == expected[i] : answer.result.status.code == Code::Memory));
+      failed += !ok;
+    }
+    CHECK(failed <= 1);
+    ended += failed, whole += failed == 0;
+    rig.check_clean();
+  }
+  CHECK(whole > ended);
+  check_states(rig);
+}
+
+TEST_CASE("states: a device that is lost ends each request with its status", "[serve][groups][faults]") {
+  const std::string file = file_of(kHybrids[GENERATE(0, 1, 2)]);
+  const bool ahead = GENERATE(false, true);
+  Rig rig({.context = 256, .sequences = 3, .cache_tokens = 64 * 12, .step_tokens = 64}, {}, ahead, file);
+  std::vector<std::shared_ptr<Request>> handles;
+  for (const uint32_t seed : {1u, 2u, 3u}) handles.push_back(rig.add(request_of(some_tokens(20, seed), 50)));
+  for (int i = 0; i < 6; ++i) rig.scheduler->step();
+  rig.submissions.code = Code::Device;
+  rig.submissions.fail_after = rig.submissions.count;
+  rig.run();
+  for (const auto& handle : handles) CHECK(answer_of(*handle).result.status.code == Code::Device);
+  rig.submissions.fail_after = ~0ull;
+  const RequestOptions options = request_of(some_tokens(20, 1), 5);
+  CHECK(ask(rig, options).tokens == alone(rig, options));
+  check_states(rig);
+}
+
+TEST_CASE("states: a submission that fails once ends at most the session that was alone in its step",
+          "[engine][groups][faults][one-device]") {
+  const std::string file = file_of(kHybrids[GENERATE(0, 1, 2)]);
+  const bool ahead = GENERATE(false, true);
+  Rig rig({.context = 256, .sequences = 3, .step_tokens = 64}, {}, ahead, file);
+  const std::shared_ptr<Executor> executor(rig.engine.executor.get(), [](Executor*) {});
+  const Tokens prompts[] = {some_tokens(70, 1), some_tokens(5, 2)};
+  Tokens expected[2];
+  for (int i = 0; i < 2; ++i) expected[i] = prompts[i] + alone(rig, request_of(prompts[i], 8));
+  size_t ended = 0, whole = 0;
+  for (uint64_t at = 1;; ++at) {
+    std::unique_ptr<Session> sessions[2];
+    std::vector<Session::Generation> items;
+    for (int i = 0; i < 2; ++i) {
+      REQUIRE(Session::open(executor, &sessions[i]).ok());
+      items.push_back({sessions[i].get(), prompts[i], {}});
+      items.back().options.max_tokens = 8;
+      items.back().options.ignore_end = true;
+    }
+    rig.submissions.count = 0;
+    rig.submissions.fail_at = at;
+    REQUIRE(Session::generate_batch(items).ok());
+    const bool reached = rig.submissions.count >= at;
+    rig.submissions.fail_at = 0;
+    for (int i = 0; i < 2; ++i) {
+      INFO("submission " << at << ", session " << i << ": " << items[i].error);
+      const std::span<const int32_t> held = sessions[i]->tokens();
+      CHECK(std::equal(held.begin(), held.end(), expected[i].begin()));
+      CHECK(held.size() == (items[i].status.ok() ? expected[i].size() - 1 : 0));
+      CHECK((items[i].status.ok() || items[i].status.code == Code::Memory));
+    }
+    const size_t failed = size_t(!items[0].status.ok()) + !items[1].status.ok();
+    CHECK(failed <= 1);
+    ended += failed, whole += failed == 0;
+    if (!reached) break;
+  }
+  CHECK(whole > ended);
+}
+
 TEST_CASE("states: a session whose steps run ahead reads few tokens of its last answer again",
           "[engine][groups][one-device]") {
   const std::string file = file_of(kHybrids[GENERATE(0, 1, 2)]);

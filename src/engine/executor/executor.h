@@ -155,6 +155,11 @@ class Executor {
   uint32_t state_at(uint32_t sequence, uint32_t position) const {
     return position && stands_at(sequence, position) ? states_->table(sequence)[0] : PagePool::kGone;
   }
+  // Whether a step can go on at `position`. It cannot where a step from there failed in its submission: then
+  // it is not known whether it has changed the state.
+  bool goes_on(uint32_t sequence, uint32_t position) const {
+    return !states_ || position == 0 || stands_at(sequence, position);
+  }
   // Gives the sequence, which has pages for `position` positions, a state that ends there.
   void set_state(uint32_t sequence, uint32_t state, uint32_t position);
   // Where windows or states lack pages, this gives one up that is only kept for later; false if there is

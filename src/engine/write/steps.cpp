@@ -48,8 +48,13 @@ void Steps::forget(const Writing& writing) {
 void Steps::run() {
   for (const Part::Kind kind : {Part::Kind::Draws, Part::Kind::Scores, Part::Kind::Pools}) {
     batch_.clear();
-    for (const Part& part : parts_)
-      if (part.kind == kind) batch_.push_back(part);
+    for (const Part& part : parts_) {
+      if (part.kind != kind) continue;
+      if (part.live() && part.writing->goes_alone())
+        run({&part, 1});
+      else
+        batch_.push_back(part);
+    }
     if (!batch_.empty()) run(batch_);
   }
 }
@@ -57,13 +62,32 @@ void Steps::run() {
 void Steps::run(std::span<const Part> parts) {
   const Status status = attempt([&] { return submit(parts); });
   if (status.ok()) return;
-  if (collect()) return run(parts);  // it may have been short of what that step held
-  if (parts.size() == 1) {
+  const bool one = parts.size() == 1;
+  if (one && parts[0].live() && lost_state(parts[0]) && parts[0].writing->goes_alone())
+    return refuse(*parts[0].writing, status);
+  const bool collected = collect();  // the step may have been short of what that one held
+  if (((collected || !one) && send_back(parts)) || collected) return run(parts);
+  if (one) {
     if (parts[0].live()) refuse(*parts[0].writing, status);
     return;
   }
   run(parts.first(parts.size() / 2));
   run(parts.subspan(parts.size() / 2));
+}
+
+bool Steps::lost_state(const Part& part) const {
+  return !executor_.goes_on(part.writing->sequence(), part.begin);
+}
+
+// Returns false if no text has lost its state.
+bool Steps::send_back(std::span<const Part> parts) {
+  bool any = false;
+  for (const Part& part : parts) {
+    if (!part.live() || !lost_state(part)) continue;
+    part.writing->go_back(part, executor_);
+    any = true;
+  }
+  return any;
 }
 
 // Ends a text whose step cannot be submitted. It, or the executor's opener, may have stopped the compiling of

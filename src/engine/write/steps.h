@@ -30,7 +30,8 @@ class Steps {
   void add(const Part& part);
   std::span<const Part> parts() const { return parts_; }
   // Runs what was added, as one step or, where results need it, one of each kind. A step that fails is tried
-  // again in halves, down to the text that is to blame.
+  // again in halves, down to the text that is to blame. Where it may have changed states, its texts go back
+  // and come again later, each in steps of its own.
   void run();
   // Waits for the step that is under way, and hands its results out. Returns false if there is none.
   bool collect();
@@ -61,6 +62,8 @@ class Steps {
   }
   void run(std::span<const Part> parts);
   Status submit(std::span<const Part> parts);
+  bool lost_state(const Part& part) const;  // which is live
+  bool send_back(std::span<const Part> parts);
   void refuse(Writing& writing, Status status);
 
   Executor& executor_;

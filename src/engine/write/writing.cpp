@@ -312,13 +312,22 @@ void Writing::note_times() {
   result_.generate_ns = now - first;
 }
 
-uint32_t Writing::leave() {
+void Writing::read_on_from(uint32_t position) {
   read_before_ = std::max(read_before_, text_.fed);
-  text_.fed = sent_ = read_from_ = 0;
+  text_.fed = sent_ = read_from_ = position;
   read_to_ = uint32_t(text_.tokens.size());
   drawing_ = 0;
   full_ = false;
   ++era_;
+}
+
+void Writing::go_back(const Part& part, Executor& executor) {
+  alone_to_ = std::max(alone_to_, part.end());
+  read_on_from(executor.truncate(text_.sequence, sent_));
+}
+
+uint32_t Writing::leave() {
+  read_on_from(0);
   return std::exchange(text_.sequence, ~0u);
 }
 

@@ -107,6 +107,11 @@ class Writing {
   // Takes the results of a step. outputs: its logits or hidden states for this part.
   Status finish(const Part& part, Executor& executor, const float* outputs);
 
+  // A step with this part failed and may have changed the state of the sequence. The text is read again from
+  // the last place at which it can go on, and goes alone until it has come past the part.
+  void go_back(const Part& part, Executor& executor);
+  bool goes_alone() const { return sent_ < alone_to_; }  // in steps of its own
+
   Status end(StopReason reason);  // after the text that was held back
   void fail(Status status);       // error_text() belongs to `status`
 
@@ -163,6 +168,7 @@ class Writing {
   Status add_closing();
   Status close_reasoning();
   void copy_guesses(uint32_t most);
+  void read_on_from(uint32_t position);
   void note_times();
 
   const Model& model_;
@@ -182,6 +188,7 @@ class Writing {
   uint32_t sent_ = 0;
   uint32_t read_before_ = 0;              // tokens that were fed when it last gave up its sequence
   uint32_t read_from_ = 0, read_to_ = 0;  // the tokens that are read now or were read last
+  uint32_t alone_to_ = 0;                 // up to here it goes alone
   uint32_t leaving_ = 0;                  // tokens that on_full has left out, until the others are read again
   uint32_t drawing_ = 0;                  // steps under way that draw
   uint32_t era_ = 0;                      // results of steps that were filled in an earlier one are dropped
