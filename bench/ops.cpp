@@ -5,7 +5,6 @@
 // With few tokens a matmul is timed over copies of its weight that no cache holds. The last columns
 // compare with a plain read of memory on the same threads in the same minute: on a shared machine only
 // such ratios mean something.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,12 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "tune/tune.h"
+#include "tune/harness.h"
 
 namespace greta {
 namespace {
-
-constexpr uint64_t kColdBytes = 256u << 20;
 
 struct Options {
   uint32_t threads = 0, repeats = 5;
@@ -36,12 +33,11 @@ class Bench {
     DeviceOptions device;
     device.threads = options.threads;
     repeats_ = options.repeats;
-    GRETA_TRY(open_device("cpu", device, &opened_));
-    device_.reset(opened_);
-    Stream* stream = nullptr;
-    GRETA_TRY(device_->create_stream(&stream));
-    stream_.reset(stream);
-    GRETA_TRY(device_->allocate(sizeof(StepState) + 4096, Memory::Device, &step_));
+    Device* opened = nullptr;
+    GRETA_TRY(open_device("cpu", device, &opened));
+    device_.reset(opened);
+    harness_ = std::make_unique<Harness>(*device_);
+    GRETA_TRY(harness_->open());
     uint64_t bandwidth = 0;
     GRETA_TRY(measure_bandwidth(*device_, &bandwidth));
     bandwidth_ = double(bandwidth);
@@ -58,54 +54,37 @@ class Bench {
   }
 
   Status time_matmul(const KernelRow& row, const Shape& shape) {
+    StepState step = {};
+    step.token_count = shape.tokens;
     const uint64_t weight_bytes = tensor_bytes(row.type, row.layout, shape.n, shape.depth, 1);
-    const uint64_t copies = shape.tokens > 8 ? 1 : std::max<uint64_t>(1, kColdBytes / weight_bytes);
-    Buffer weights, x, y;
-    GRETA_TRY(device_->allocate(weight_bytes * copies, Memory::Device, &weights));
-    GRETA_TRY(device_->allocate(uint64_t(shape.tokens) * q8_row_bytes(uint64_t(shape.depth)) * 4,
-                                Memory::Device, &x));
-    GRETA_TRY(device_->allocate(uint64_t(shape.tokens) * shape.n * 4, Memory::Device, &y));
-    for (Buffer* buffer : {&weights, &x}) memset(buffer->mapped, 0x11, buffer->bytes);  // no zero, no NaN
-    static_cast<StepState*>(step_.mapped)->token_count = shape.tokens;
-    Call call = CallMaker{{&step_, 0, step_.bytes}}.matmul({row.type, row.layout, shape.n, shape.depth},
-                                                           {&x, 0, x.bytes}, {&y, 0, y.bytes});
+    Copies weights;
+    Slice x, y, of_step;
+    harness_->reset();
+    GRETA_TRY(harness_->copies(weight_bytes, shape.tokens <= 8, &weights));
+    GRETA_TRY(harness_->room(uint64_t(shape.tokens) * q8_row_bytes(uint64_t(shape.depth)) * 4, &x));
+    GRETA_TRY(harness_->room(uint64_t(shape.tokens) * shape.n * 4, &y));
+    GRETA_TRY(harness_->put(&step, sizeof step, &of_step));
+    for (const Slice& slice : {weights.all, x})
+      GRETA_TRY(harness_->fill(slice, 0x11111111));  // no zero, no NaN
+    Call call = CallMaker{of_step}.matmul({row.type, row.layout, shape.n, shape.depth}, x, y);
     call.form = row.form;
-    const Status status = time_launches(row, call, shape.tokens, weights, weight_bytes, copies);
-    for (Buffer* buffer : {&weights, &x, &y}) device_->release(*buffer);
-    return status;
-  }
-
- private:
-  Status time_launches(const KernelRow& row, Call call, uint32_t tokens, const Buffer& weights,
-                       uint64_t weight_bytes, uint64_t copies) {
-    Kernel kernel;
-    GRETA_TRY(device_->load(row.code, &kernel));
-    double best = 1e30;
-    for (uint32_t repeat = 0; repeat < repeats_; ++repeat) {
-      const uint64_t start = now_ns();
-      for (uint64_t copy = 0; copy < copies; ++copy) {
-        call.weight.slice = {&weights, copy * weight_bytes, weight_bytes};
-        Launch launch;
-        make_launch({&call, 1}, row, tokens, &device_->info(), &launch);
-        GRETA_TRY(stream_->dispatch(kernel, launch.groups, launch.arguments(),
-                                    {launch.accesses, launch.access_count}));
-        GRETA_TRY(stream_->barrier());
-      }
-      GRETA_TRY(stream_->wait());
-      best = std::min(best, double(now_ns() - start) * 1e-9 / double(copies));
+    std::vector<Launch> launches(weights.count);
+    for (uint64_t i = 0; i < weights.count; ++i) {
+      call.weight.slice = weights[i];
+      GRETA_TRY(harness_->prepare({&call, 1}, row, shape.tokens, &launches[i]));
     }
-    device_->unload(kernel);
-    const double bytes = double(weight_bytes) / best,
-                 ops = 2.0 * call.weight.n * call.weight.depth * tokens / best;
-    printf("%-34s %6u %6u %6u %10.1f %8.1f %8.0f %5.0f%%\n", row.name, call.weight.n, call.weight.depth,
-           tokens, best * 1e6, bytes * 1e-9, ops * 1e-9, 100 * bytes / bandwidth_);
+    uint64_t ns = 0;
+    GRETA_TRY(harness_->best_time(launches, Harness::Order::Apart, &ns, repeats_));
+    const double seconds = double(ns) * 1e-9 / double(weights.count), bytes = double(weight_bytes) / seconds,
+                 ops = 2.0 * shape.n * shape.depth * shape.tokens / seconds;
+    printf("%-34s %6u %6u %6u %10.1f %8.1f %8.0f %5.0f%%\n", row.name, shape.n, shape.depth, shape.tokens,
+           seconds * 1e6, bytes * 1e-9, ops * 1e-9, 100 * bytes / bandwidth_);
     return {};
   }
 
-  Device* opened_ = nullptr;
+ private:
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Stream> stream_;  // dies before the device
-  Buffer step_;
+  std::unique_ptr<Harness> harness_;  // dies before the device
   uint32_t repeats_ = 5;
   double bandwidth_ = 1;
 };

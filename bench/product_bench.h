@@ -13,14 +13,11 @@
 
 #include "selftest/quant/quant.h"
 #include "selftest/reference/reference.h"
-#include "tune/tune.h"
+#include "tune/harness.h"
 
 namespace greta {
 
-constexpr uint64_t kColdBytes = 256u << 20;
-constexpr uint32_t kStagingBytes = 64u << 20, kRounds = 3, kLaunches = 24, kSamples = 64;
-constexpr double kWarmSeconds = 0.2;  // clocks have fallen while a kernel was compiled
-constexpr uint32_t kPatternBlocks = 4099;
+constexpr uint32_t kLaunches = 24, kSamples = 64, kPatternBlocks = 4099;
 
 struct Shape {
   uint32_t n, depth, tokens;
@@ -43,28 +40,14 @@ class Bench {
  public:
   Status open(const char* name) {
     Device* device = nullptr;
-    Stream* stream = nullptr;
     GRETA_TRY(open_device(name, {}, &device));
     device_.reset(device);
-    GRETA_TRY(device_->create_stream(&stream));
-    stream_.reset(stream);
-    GRETA_TRY(device_->allocate(kStagingBytes, Memory::Upload, &upload_));
-    GRETA_TRY(device_->allocate(kStagingBytes, Memory::Readback, &readback_));
-    for (Event* event : {&from_, &to_}) GRETA_TRY(device_->create_event(event));
-    return {};
-  }
-
-  ~Bench() {
-    for (Kernel& kernel : kernels_) device_->unload(kernel);
-    for (Buffer* buffer : {&weights_, &gguf_, &x_, &y_, &y2_, &out_, &step_, &parts_, &counters_, &upload_,
-                           &readback_})
-      if (device_) device_->release(*buffer);
-    for (Event* event : {&from_, &to_})
-      if (device_ && event->handle) device_->destroy(*event);
+    harness_ = std::make_unique<Harness>(*device_);
+    return harness_->open();
   }
 
   Device& device() { return *device_; }
-  RowFilter filter() const { return {&device_->info(), false}; }
+  RowFilter filter() const { return harness_->filter(); }
 
   // Random weights of the type in the row's layout, in as many copies as no cache holds, and random x.
   Status prepare(const KernelRow& row, const Shape& shape) {
@@ -80,22 +63,22 @@ class Bench {
     for (size_t at = 0; at < pattern; at += quant.bytes) quant.resize(&matrix_[at], 1, random_);
     for (size_t at = pattern; at < matrix_.size(); at += pattern)
       memcpy(&matrix_[at], matrix_.data(), std::min(pattern, matrix_.size() - at));
-    weight_bytes_ = tensor_bytes(row.type, row.layout, rows_, shape.depth, 1);
-    copies_ = std::max<uint64_t>(1, kColdBytes / weight_bytes_);
     // Steps of 1/128, of which each 16 have a largest one that every form of x gives exactly.
     x_values_.resize(size_t(shape.tokens) * shape.depth);
     for (size_t i = 0; i < x_values_.size(); ++i)
       x_values_[i] = i % 16 ? float(int32_t(random_() % 255) - 127) / 128 : 127.0f / 128;
     StepState step = {};
     step.token_count = shape.tokens;
-    GRETA_TRY(make(&x_, x_values_.size() * sizeof(float)));
-    for (Buffer* y : {&y_, &y2_, &out_}) GRETA_TRY(make(y, uint64_t(shape.tokens) * shape.n * 4));
-    GRETA_TRY(make(&step_, sizeof step));
-    GRETA_TRY(put(step_, &step, sizeof step));
-    GRETA_TRY(make(&gguf_, matrix_.size()));
-    GRETA_TRY(put(gguf_, matrix_.data(), matrix_.size()));
-    GRETA_TRY(make(&weights_, weight_bytes_ * copies_));
-    return copy_weights(row.layout);
+    harness_->reset();
+    GRETA_TRY(harness_->room(x_values_.size() * sizeof(float), &x_));
+    for (Slice* y : {&y_, &y2_, &out_}) GRETA_TRY(harness_->room(uint64_t(shape.tokens) * shape.n * 4, y));
+    GRETA_TRY(harness_->put(&step, sizeof step, &step_));
+    Slice gguf;
+    GRETA_TRY(harness_->put(matrix_, &gguf));
+    GRETA_TRY(harness_->copies(tensor_bytes(row.type, row.layout, rows_, shape.depth, 1), true, &weights_));
+    GRETA_TRY(harness_->pack(gguf, {type_, row.layout, rows_, shape.depth, 1, weights_[0]}));
+    GRETA_TRY(harness_->repeat(weights_));
+    return harness_->finish();
   }
 
   // Times "beside" too where `both` is true; groups that share a tile are not run beside others.
@@ -105,31 +88,22 @@ class Bench {
     row.tile_tokens = variant.tokens;
     row.code.group_size[0] = variant.threads;
     const std::vector<uint8_t> x = form_of_x(row.form);
-    GRETA_TRY(put(x_, x.data(), x.size()));
+    GRETA_TRY(harness_->write({x_.buffer, x_.offset, x.size()}, x.data()));
     GRETA_TRY(split(row, variant.splits));
-    Launch launch;
-    make_launch(calls(row, 0), row, shape_.tokens, &device_->info(), &launch);
-    uint32_t constants[kMaxConstants + 1];
-    uint32_t count = kernel_constants(row, {launch.block, launch.block_bytes}, constants);
-    if (variant.step) {
-      row.code.subgroups = 0;
-      constants[count++] = variant.step;
-      constants[count++] = variant.buffers;
-      constants[count++] = variant.once;
-    }
-    row.code.constants = {constants, count};
-    Kernel kernel;
-    GRETA_TRY(device_->load(row.code, &kernel));
-    kernel.name = row.name;
-    kernels_.push_back(kernel);  // kept: other shapes take it again
-    out->threads = kernel.group_size[0];
-    GRETA_TRY(run(kernel, row, true, &out->alone));
-    if (both) GRETA_TRY(run(kernel, row, false, &out->beside));
+    uint32_t more[3] = {variant.step, variant.buffers, variant.once};
+    if (variant.step) row.code.subgroups = 0;
+    std::vector<Launch> launches(device_->info().cpu_type ? 1 : kLaunches);
+    for (size_t i = 0; i < launches.size(); ++i)
+      GRETA_TRY(
+          harness_->prepare(calls(row, i), row, shape_.tokens, &launches[i], {more, variant.step ? 3u : 0u}));
+    out->threads = launches[0].kernel->group_size[0];
+    GRETA_TRY(seconds_of(launches, Harness::Order::Apart, &out->alone));
+    if (both) GRETA_TRY(seconds_of(launches, Harness::Order::Together, &out->beside));
     return check(&out->error);
   }
 
   double flops() const { return 2.0 * rows_ * shape_.depth * shape_.tokens; }
-  double bytes() const { return double(weight_bytes_); }
+  double bytes() const { return double(weights_.bytes); }
   uint32_t rows() const { return rows_; }
 
  private:
@@ -152,107 +126,41 @@ class Bench {
     return all;
   }
 
-  Status make(Buffer* buffer, uint64_t bytes) {
-    device_->release(*buffer);
-    *buffer = {};
-    return device_->allocate(bytes, Memory::Device, buffer);
-  }
-
   // Memory for the sums and counters of groups that share a tile.
   Status split(const KernelRow& row, uint32_t splits) {
     splits_ = splits;
     if (splits == 1) return {};
     calls(row, 0);
     const std::vector<uint32_t> zeros(tile_count(calls_[0], row, shape_.tokens));
-    GRETA_TRY(make(&parts_, split_bytes(calls_[0], row, shape_.tokens)));
-    GRETA_TRY(make(&counters_, zeros.size() * sizeof(uint32_t)));
-    return put(counters_, zeros.data(), counters_.bytes);
-  }
-
-  Status put(const Buffer& to, const void* from, uint64_t bytes) {
-    for (uint64_t at = 0; at < bytes; at += kStagingBytes) {
-      const uint64_t some = std::min<uint64_t>(kStagingBytes, bytes - at);
-      memcpy(upload_.mapped, static_cast<const uint8_t*>(from) + at, some);
-      GRETA_TRY(stream_->copy({&to, at, some}, {&upload_, 0, some}));
-      GRETA_TRY(stream_->wait());
-    }
-    return {};
-  }
-
-  Status copy_weights(Layout layout) {
-    const Slice first{&weights_, 0, weight_bytes_};
-    if (layout == Layout::Gguf) {
-      GRETA_TRY(stream_->copy(first, {&gguf_, 0, weight_bytes_}));
-    } else {
-      const Call call =
-          CallMaker{}.pack({&gguf_, 0, gguf_.bytes}, {type_, layout, rows_, shape_.depth, 1, first});
-      const KernelRow* row = nullptr;
-      GRETA_TRY(choose_row({&call, 1}, 1, filter(), &row));
-      Launch launch;
-      make_launch({&call, 1}, *row, 1, &device_->info(), &launch);
-      Kernel kernel;
-      uint32_t constants[kMaxConstants + 1];
-      KernelCode code = row->code;
-      code.constants = {constants, kernel_constants(*row, {launch.block, launch.block_bytes}, constants)};
-      GRETA_TRY(device_->load(code, &kernel));
-      GRETA_TRY(dispatch(kernel, launch));
-      GRETA_TRY(stream_->wait());
-      device_->unload(kernel);
-    }
-    GRETA_TRY(stream_->barrier());
-    for (uint64_t i = 1; i < copies_; ++i)
-      GRETA_TRY(stream_->copy({&weights_, i * weight_bytes_, weight_bytes_}, first));
-    return stream_->wait();
+    GRETA_TRY(harness_->room(split_bytes(calls_[0], row, shape_.tokens), &parts_));
+    return harness_->put(zeros, &counters_);
   }
 
   // What `row` covers, with this copy of the weights; valid until the next.
   std::span<const Call> calls(const KernelRow& row, uint64_t copy) {
     const uint64_t bytes = tensor_bytes(type_, row.layout, shape_.n, shape_.depth, 1);
-    const CallMaker make{{&step_, 0, step_.bytes}};
-    const Slice x = {&x_, 0, form_row_bytes(row.form, shape_.depth) * shape_.tokens}, y = {&y_, 0, y_.bytes},
-                y2 = {&y2_, 0, y2_.bytes};
-    Tensor weight = {type_, row.layout, shape_.n, shape_.depth, 1, {&weights_, copy * weight_bytes_, bytes}};
-    calls_[0] = make.matmul(weight, x, y);
+    const CallMaker make{step_};
+    const Slice x = {x_.buffer, x_.offset, form_row_bytes(row.form, shape_.depth) * shape_.tokens};
+    Tensor weight = {type_, row.layout, shape_.n, shape_.depth, 1, weights_[copy]};
+    weight.slice.bytes = bytes;
+    calls_[0] = make.matmul(weight, x, y_);
     weight.slice.offset += bytes;
-    calls_[1] = make.matmul(weight, x, y2);
-    calls_[2] = make.gate(y, y2, {&out_, 0, out_.bytes}, shape_.n, 0);
+    calls_[1] = make.matmul(weight, x, y2_);
+    calls_[2] = make.gate(y_, y2_, out_, shape_.n, 0);
     calls_[0].form = calls_[1].form = row.form;
     calls_[0].matmul.splits = splits_;
     if (splits_ > 1) {
-      calls_[0].slot[kScratch] = {&parts_, 0, parts_.bytes};
-      calls_[0].slot[kCounters] = {&counters_, 0, counters_.bytes};
+      calls_[0].slot[kScratch] = parts_;
+      calls_[0].slot[kCounters] = counters_;
     }
     return {calls_, shape_.gates ? 3u : 1u};
   }
 
-  Status dispatch(const Kernel& kernel, const Launch& launch) {
-    return stream_->dispatch(kernel, launch.groups, launch.arguments(),
-                             {launch.accesses, launch.access_count});
-  }
-
-  // Seconds of a launch, the best of some rounds after some that are not counted.
-  Status run(const Kernel& kernel, const KernelRow& row, bool alone, double* out) {
-    const uint32_t launches = device_->info().cpu_type ? 1 : kLaunches;
-    double warmed = 0;
-    *out = 1e30;
-    for (uint32_t round = 0; round < kRounds;) {
-      GRETA_TRY(stream_->signal(from_));
-      for (uint32_t i = 0; i < launches; ++i) {
-        Launch launch;
-        make_launch(calls(row, i % copies_), row, shape_.tokens, &device_->info(), &launch);
-        GRETA_TRY(dispatch(kernel, launch));
-        if (alone) GRETA_TRY(stream_->barrier());
-      }
-      GRETA_TRY(stream_->signal(to_));
-      GRETA_TRY(stream_->wait());
-      uint64_t ns = 0;
-      GRETA_TRY(device_->elapsed_ns(from_, to_, &ns));
-      const double seconds = double(ns) * 1e-9;
-      const bool warm = warmed > (device_->info().cpu_type ? 0 : kWarmSeconds);
-      if (warm) *out = std::min(*out, seconds / launches);
-      warmed += seconds;
-      round += warm;
-    }
+  // Of one launch, the best of some rounds.
+  Status seconds_of(std::span<const Launch> launches, Harness::Order order, double* out) {
+    uint64_t ns = 0;
+    GRETA_TRY(harness_->best_time(launches, order, &ns));
+    *out = double(ns) * 1e-9 / double(launches.size());
     return {};
   }
 
@@ -270,16 +178,18 @@ class Bench {
   // Some results against float64.
   Status check(double* out) {
     double expected[kSamples], error = 0, size = 0;
+    Slice values[kSamples];
+    float read[kSamples];
+    const Slice& results = shape_.gates ? out_ : y_;
     for (uint32_t sample = 0; sample < kSamples; ++sample) {
       const uint32_t n = uint32_t(random_() % shape_.n), t = uint32_t(random_() % shape_.tokens);
       const double sum = sum_of(n, t);
       expected[sample] = shape_.gates ? sum / (1 + std::exp(-sum)) * sum_of(n + shape_.n, t) : sum;
-      const Slice value{&readback_, sample * 4, 4};
-      GRETA_TRY(stream_->copy(value, {shape_.gates ? &out_ : &y_, (uint64_t(t) * shape_.n + n) * 4, 4}));
+      values[sample] = {results.buffer, results.offset + (uint64_t(t) * shape_.n + n) * 4, 4};
     }
-    GRETA_TRY(stream_->wait());
+    GRETA_TRY(harness_->read(values, read));
     for (uint32_t sample = 0; sample < kSamples; ++sample) {
-      const double y = double(static_cast<const float*>(readback_.mapped)[sample]), sum = expected[sample];
+      const double y = double(read[sample]), sum = expected[sample];
       error += (y - sum) * (y - sum);
       size += sum * sum;
     }
@@ -288,10 +198,9 @@ class Bench {
   }
 
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Stream> stream_;  // dies before the device
-  Buffer weights_, gguf_, x_, y_, y2_, out_, step_, parts_, counters_, upload_, readback_;
-  Event from_, to_;
-  std::vector<Kernel> kernels_;
+  std::unique_ptr<Harness> harness_;  // dies before the device
+  Copies weights_;
+  Slice x_, y_, y2_, out_, step_, parts_, counters_;
   Shape shape_ = {};
   uint32_t rows_ = 0;  // of weights
   uint32_t splits_ = 1;
@@ -300,7 +209,6 @@ class Bench {
   reference::Random random_;
   std::vector<uint8_t> matrix_;
   std::vector<float> x_values_;
-  uint64_t weight_bytes_ = 0, copies_ = 1;
 };
 
 // `--ops gemm` (gemm.cpp).

@@ -104,14 +104,7 @@ Tensor put_matrix(Rig& rig, const Matrix& matrix, Layout layout) {
   if (layout == Layout::Gguf) return tensor;
   const Slice source = tensor.slice;
   tensor.slice = rig.room(tensor_bytes(matrix.type, layout, matrix.n, matrix.depth, matrix.count));
-  for (uint32_t i = 0; i < matrix.count; ++i) {  // one matrix at a time
-    Tensor one = tensor;
-    one.count = 1;
-    const uint64_t bytes = tensor_bytes(matrix.type, layout, matrix.n, matrix.depth, 1),
-                   read = source.bytes / matrix.count;
-    one.slice = {tensor.slice.buffer, tensor.slice.offset + i * bytes, bytes};
-    rig.run_plain(CallMaker{}.pack({source.buffer, source.offset + i * read, read}, one), 1);
-  }
+  for (const Call& call : packing_calls(source, tensor)) rig.run_plain(call, 1);
   return tensor;
 }
 

@@ -8,8 +8,6 @@ namespace greta::selftest {
 
 constexpr uint64_t kCanaryBytes = 256;
 constexpr uint8_t kCanary = 0xcb;
-constexpr uint64_t kStagingBytes = 1 << 22;
-constexpr uint64_t kStagingAlignment = 256;
 
 // A lack of memory says nothing of a kernel.
 static void must(Status status) {
@@ -22,48 +20,34 @@ bool names_kernel(const std::string& pattern, const char* kernel) {
   return std::string_view(kernel).starts_with(std::string_view(pattern).substr(0, pattern.size() - 1));
 }
 
-struct Rig::Room {
-  Buffer buffer;
-  uint64_t bytes;
-};
-
 Rig::Rig(Device& device, bool checked)
-    : device_(device),
-      all_kernels_(device),
-      kernels_(all_kernels_),
-      checked_(checked),
-      ran_(kernel_table().size()) {
-  Stream* stream = nullptr;
-  must(device.create_stream(&stream));
-  stream_.reset(stream);
+    : harness_(device, !checked), checked_(checked), ran_(kernel_table().size()) {
+  must(harness_.open());
 }
 
 Rig::~Rig() {
-  if (staged_ && !stream_->wait().ok()) clear_error_text();  // the check has failed, and said why
-  staged_ = 0;
-  reset();
-  for (Buffer* staging : {&upload_, &readback_}) device_.release(*staging);
+  if (!harness_.finish().ok()) clear_error_text();  // the check has failed, and said why
 }
 
-const DeviceInfo& Rig::info() const { return device_.info(); }
+const DeviceInfo& Rig::info() const { return harness_.info(); }
 
 void Rig::reset() {
-  if (staged_) finish();
-  for (auto& room : rooms_) device_.release(room->buffer);
-  rooms_.clear();
+  must(harness_.finish());
+  harness_.reset();
+  canaries_.clear();
   had_.merge(running_);
   running_.clear();
 }
 
 Slice Rig::room(uint64_t bytes) {
   stop_if_asked();
-  rooms_.push_back(std::make_unique<Room>());
-  Room& room = *rooms_.back();
-  room.bytes = bytes;
-  must(device_.allocate(bytes + 2 * kCanaryBytes, Memory::Device, &room.buffer));
-  const std::vector<uint8_t> canary(bytes + 2 * kCanaryBytes, kCanary);
-  write({&room.buffer, 0, canary.size()}, canary.data());
-  const Slice slice{&room.buffer, kCanaryBytes, bytes};
+  Slice whole;
+  must(harness_.room(bytes + 2 * kCanaryBytes, &whole));
+  const std::vector<uint8_t> canary(whole.bytes, kCanary);
+  write(whole, canary.data());
+  canaries_.push_back({whole.buffer, 0, kCanaryBytes});
+  canaries_.push_back({whole.buffer, kCanaryBytes + bytes, kCanaryBytes});
+  const Slice slice{whole.buffer, kCanaryBytes, bytes};
   poison(slice);
   return slice;
 }
@@ -87,71 +71,20 @@ void Rig::poison(const Slice& slice) {
   write(slice, ones.data());
 }
 
-// Allocating host memory that a GPU reaches takes milliseconds, so the buffer is kept.
-void Rig::grow(Buffer* staging, Memory memory, uint64_t bytes) {
-  if (staging->bytes >= bytes) return;
-  finish();
-  device_.release(*staging);
-  must(device_.allocate(std::max(bytes, kStagingBytes), memory, staging));
-}
+void Rig::write(const Slice& slice, const void* from) { must(harness_.write(slice, from)); }
+void Rig::read(std::span<const Slice> slices, void* to) { must(harness_.read(slices, to)); }
 
-void Rig::finish() {
-  must(stream_->wait());
-  staged_ = 0;
-}
-
-// Writes at once, or records a copy that is submitted with the next launch or read, since a GPU takes longer
-// for a submission than for a copy.
-void Rig::write(const Slice& slice, const void* from) {
-  if (!slice.bytes) return;
-  if (reaches(slice)) {
-    memcpy(static_cast<uint8_t*>(slice.buffer->mapped) + slice.offset, from, slice.bytes);
-    return;
-  }
-  if (staged_ + slice.bytes > upload_.bytes) finish();
-  grow(&upload_, Memory::Upload, slice.bytes);
-  memcpy(static_cast<uint8_t*>(upload_.mapped) + staged_, from, slice.bytes);
-  must(stream_->copy(slice, {&upload_, staged_, slice.bytes}));
-  must(stream_->barrier());
-  staged_ += round_up(slice.bytes, kStagingAlignment);
-}
-
-void Rig::read(const Slice& slice, void* to) {
-  if (!slice.bytes) return;
-  if (reaches(slice)) {
-    memcpy(to, static_cast<const uint8_t*>(slice.buffer->mapped) + slice.offset, slice.bytes);
-    return;
-  }
-  grow(&readback_, Memory::Readback, slice.bytes);
-  must(stream_->copy({&readback_, 0, slice.bytes}, slice));
-  finish();
-  memcpy(to, readback_.mapped, slice.bytes);
-}
-
-// Reads all canaries with a single submission.
 void Rig::check_canaries() {
-  std::vector<Slice> canaries;
-  for (const auto& room : rooms_)
-    for (const uint64_t at : {uint64_t(0), kCanaryBytes + room->bytes})
-      canaries.push_back({&room->buffer, at, kCanaryBytes});
-  for (size_t i = 0; i < canaries.size(); ++i) {
-    if (reaches(canaries[i])) continue;
-    grow(&readback_, Memory::Readback, canaries.size() * kCanaryBytes);
-    must(stream_->copy({&readback_, i * kCanaryBytes, kCanaryBytes}, canaries[i]));
-  }
-  finish();
-  for (size_t i = 0; i < canaries.size(); ++i) {
-    const Slice& canary = canaries[i];
-    const uint8_t* bytes = reaches(canary)
-                               ? static_cast<const uint8_t*>(canary.buffer->mapped) + canary.offset
-                               : static_cast<const uint8_t*>(readback_.mapped) + i * kCanaryBytes;
-    expect(std::all_of(bytes, bytes + kCanaryBytes, [](uint8_t byte) { return byte == kCanary; }),
-           i % 2 ? "bytes after a buffer were written" : "bytes before a buffer were written");
-  }
+  std::vector<uint8_t> bytes(canaries_.size() * kCanaryBytes);
+  read(canaries_, bytes.data());
+  const auto written = std::ranges::find_if(bytes, [](uint8_t byte) { return byte != kCanary; });
+  if (written == bytes.end()) return;
+  const bool after = (written - bytes.begin()) / kCanaryBytes % 2;
+  throw Failed{after ? "bytes after a buffer were written" : "bytes before a buffer were written"};
 }
 
 std::vector<const KernelRow*> Rig::rows(std::span<const Call> calls, uint32_t bucket) const {
-  const RowFilter filter{&info(), false};
+  const RowFilter filter = harness_.filter();
   std::vector<const KernelRow*> found(kernel_table().size());
   found.resize(find_rows(calls, bucket, filter, found));
   std::erase_if(found,
@@ -194,17 +127,14 @@ const KernelRow* Rig::plain_row(std::span<const Call> calls, uint32_t bucket) co
 }
 
 void Rig::run(std::span<const Call> calls, const KernelRow& row, uint32_t bucket) {
-  Launch launch;
-  make_launch(calls, row, bucket, &info(), &launch);
-  expect(launch.access_count < kMaxAccesses, "too many accesses");
   const size_t index = size_t(&row - kernel_table().data());
   if (watched_) watched_->kernel = row.name;
   stop_if_asked();
-  const Kernel* kernel = nullptr;
-  must(kernels_.load(row, launch.fields(), &kernel));
+  Launch launch;
+  must(harness_.prepare(calls, row, bucket, &launch));
+  expect(launch.access_count < kMaxAccesses, "too many accesses");
   stop_if_asked();  // once more, since the driver may have compiled for seconds
-  must(stream_->dispatch(*kernel, launch.groups, launch.arguments(), {launch.accesses, launch.access_count}));
-  must(stream_->barrier());
+  must(harness_.launch(launch));
   check_canaries();
   ++launches_;
   if (watched_) ++watched_->launches;

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "graph/graph.h"
 #include "selftest/quant/quant.h"
 #include "selftest/reference/reference.h"
+#include "tune/harness.h"
 
 namespace greta::selftest {
 
@@ -83,7 +83,7 @@ class Rig {
   template <class T>
   std::vector<T> get(const Slice& slice) {
     std::vector<T> values(slice.bytes / sizeof(T));
-    read(slice, values.data());
+    read({&slice, 1}, values.data());
     return values;
   }
   void reset();  // releases all buffers
@@ -108,32 +108,22 @@ class Rig {
   uint64_t launches() const { return launches_; }
 
  private:
-  struct Room;
   using Turn = std::pair<const KernelRow*, uint32_t>;  // a row, and the cache types that its calls use
   static Turn turn_of(std::span<const Call> calls, const KernelRow& row);
-  // Returns true if the host reads and writes the slice in place. A checked device must see copies instead.
-  bool reaches(const Slice& slice) const { return slice.buffer->mapped && !checked(); }
-  void read(const Slice& slice, void* to);
   void write(const Slice& slice, const void* from);
-  void finish();  // waits for all that was recorded
-  void grow(Buffer* staging, Memory memory, uint64_t bytes);
+  void read(std::span<const Slice> slices, void* to);
   void check_canaries();
   void stop_if_asked() const {
     if (watched_ && watched_->stop) throw Stopped{};
   }
 
-  Device& device_;
-  DeviceKernels all_kernels_;
-  KernelSet kernels_;
+  Harness harness_;
   bool checked_, quick_ = false;
   std::string only_;
   std::optional<QuantType> type_;
   Watched* watched_ = nullptr;
-  std::unique_ptr<Stream> stream_;
-  Buffer upload_, readback_;
-  uint64_t staged_ = 0;  // bytes of upload_ whose copies were recorded since the last wait
   uint64_t launches_ = 0;
-  std::vector<std::unique_ptr<Room>> rooms_;
+  std::vector<Slice> canaries_;  // before and after each buffer
   std::vector<bool> ran_;
   std::set<Turn> running_, had_;  // of a quick rig: what runs in this shape, and what ran in earlier ones
 };

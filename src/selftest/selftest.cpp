@@ -13,6 +13,7 @@ namespace greta::selftest {
 namespace {
 
 constexpr std::chrono::milliseconds kMoment{50};  // between two calls of the progress callback
+constexpr uint32_t kMaxThreads = 16;              // that run parts of a check, and compile its kernels
 
 struct Check {
   const char* op;
@@ -176,7 +177,7 @@ bool run_check(Device& device, const Check& check, const Wanted& wanted, const W
     uint32_t kernels;
     std::exception_ptr thrown;
   } job{work, watcher, uint32_t(std::ranges::count(work.watched.counted, true)), nullptr};
-  ThreadPool threads(1 + uint32_t(std::min<size_t>(work.types.size(), std::min(kMaxCompilers, cpu_count()))));
+  ThreadPool threads(1 + uint32_t(std::min<size_t>(work.types.size(), std::min(kMaxThreads, cpu_count()))));
   if (threads.workers() == 1) work.run_parts();  // the system refuses threads, so nobody can watch
   threads.run(
       [](void* context, uint32_t worker) noexcept {

@@ -1,9 +1,6 @@
 #include "tune/matrices.h"
 
-#include <cstring>
-#include <memory>
-
-#include "tune/probe.h"
+#include "tune/harness.h"
 
 namespace greta {
 
@@ -30,33 +27,20 @@ static uint32_t expected_sum(const KernelRow& row) {
 
 // Runs a row of `products` with one group.
 static Status multiply(Device& device, const KernelRow& row, uint32_t* sum) {
-  Stream* opened = nullptr;
-  GRETA_TRY(device.create_stream(&opened));
-  DeviceMemory host, operands, result, back;
-  const std::unique_ptr<Stream> stream(opened);  // destroyed before the memory that it works on
-  GRETA_TRY(host.allocate(device, kOperandBytes, Memory::Upload));
-  GRETA_TRY(operands.allocate(device, host.all().bytes, Memory::Device));
-  GRETA_TRY(result.allocate(device, sizeof *sum, Memory::Device));
-  GRETA_TRY(back.allocate(device, sizeof *sum, Memory::Readback));
-  auto* values = static_cast<uint16_t*>(host.buffer().mapped);
-  for (uint32_t i = 0; i < kMostRows * kProductsDepth; ++i)
+  Harness harness(device);
+  GRETA_TRY(harness.open());
+  std::vector<uint16_t> values(kMostRows * kProductsDepth);
+  for (uint32_t i = 0; i < values.size(); ++i)
     values[i] = kHalves[operand(i / kProductsDepth, i % kProductsDepth)];
-  GRETA_TRY(stream->copy(operands.all(), host.all()));
-  GRETA_TRY(stream->barrier());
+  Slice operands, result;
+  GRETA_TRY(harness.put(values, &operands));
+  GRETA_TRY(harness.room(sizeof *sum, &result));
   const uint32_t width = kSteps * row.tile * row.tile_tokens * kProductsDepth;
-  const Call call = CallMaker{}.products(operands.all(), result.all(), width);
+  const Call call = CallMaker{}.products(operands, result, width);
   Launch launch;
-  make_launch({&call, 1}, row, 1, &device.info(), &launch);
-  Probe probe(device, *stream);
-  GRETA_TRY(probe.open(row, launch));
-  uint64_t ns = 0;
-  GRETA_TRY(probe.time({&launch, 1}, &ns));
-  GRETA_TRY(stream->copy(back.all(), result.all()));
-  GRETA_TRY(stream->barrier());
-  GRETA_TRY(stream->submit());
-  GRETA_TRY(stream->wait());
-  memcpy(sum, back.buffer().mapped, sizeof *sum);
-  return {};
+  GRETA_TRY(harness.prepare({&call, 1}, row, 1, &launch));
+  GRETA_TRY(harness.launch(launch));
+  return harness.read({&result, 1}, sum);
 }
 
 Status check_matrices(Device& device, RefusedKernels* refused, bool* right) {
