@@ -5,8 +5,7 @@ include_guard(GLOBAL)
 # Writes the source of a body: that of its kernel, between the lines that make it a function.
 function(greta_write_hip_stage name defines weight source)
   file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/stages/${name}.hip" CONTENT
-    "#define KERNEL_NAME ${name}\n${defines}#include \"kernels/hip/persistent/stage_begin.h\"\n${weight}\
-#include \"kernels/hip/persistent/stage_body.h\"\n#include \"${source}.hip\"\n\
+    "#define KERNEL_NAME ${name}\n#define GRETA_STAGE\n${defines}${weight}#include \"${source}.hip\"\n\
 #include \"kernels/hip/persistent/stage_end.h\"\n" @ONLY)
 endfunction()
 

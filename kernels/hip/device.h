@@ -4,8 +4,8 @@
 // here a body there; where a body of its own is faster, both stand here side by side.
 //
 // The build puts in front of a kernel's source: KERNEL_NAME, GROUP (threads of a group), BLOCK (the argument
-// block), THREADS (the block's field with the threads of a group, where they vary), and for a weight its
-// decode header (kernels/hip/glsl.h).
+// block), THREADS (the block's field with the threads of a group, where they vary), for a weight its decode
+// header (kernels/hip/glsl.h), and GRETA_STAGE where the kernel is compiled as a body of decode_stages.
 #pragma once
 #include "kernels/abi/ops.h"
 
@@ -20,15 +20,23 @@ typedef unsigned long uint64_t;
 #define GLOBAL
 #define ARGUMENT
 #elif defined(GRETA_PTX)  // tests/ptx_hip
+#ifdef GRETA_STAGE
+#define KERNEL_OF(least, most) static inline __attribute__((device, always_inline))
+#else
 #define KERNEL_OF(least, most) extern "C" __attribute__((global, launch_bounds(most)))
+#endif
 #define KERNEL(threads) KERNEL_OF(threads, threads)
 #define DEVICE static inline __attribute__((device, always_inline))
 #define SHARED static __attribute__((__shared__))
 #define GLOBAL __attribute__((address_space(1)))
 #define ARGUMENT
 #else
+#ifdef GRETA_STAGE
+#define KERNEL_OF(least, most) static inline __attribute__((device, always_inline))
+#else
 // launch_bounds is ignored by clang for amdgcn; this attribute is not.
 #define KERNEL_OF(least, most) extern "C" __attribute__((global, amdgpu_flat_work_group_size(least, most)))
+#endif
 #define KERNEL(threads) KERNEL_OF(threads, threads)
 #define DEVICE static inline __attribute__((device, always_inline))
 #define SHARED static __attribute__((__shared__))
@@ -42,11 +50,13 @@ constexpr uint kWave = 64;  // lanes in lockstep: CDNA
 constexpr uint kWave = 32;  // RDNA
 #endif
 
-DEVICE uint thread_x() { return __builtin_amdgcn_workitem_id_x(); }
+#ifdef GRETA_STAGE
+#include "kernels/hip/persistent/stage_place.h"
+#else
+#include "kernels/hip/place.h"
+#endif
+
 DEVICE uint lane() { return thread_x() % kWave; }
-DEVICE uint group_x() { return __builtin_amdgcn_workgroup_id_x(); }
-DEVICE uint group_y() { return __builtin_amdgcn_workgroup_id_y(); }
-DEVICE uint group_z() { return __builtin_amdgcn_workgroup_id_z(); }
 
 // The wave's index in its group, which the compiler knows to be the same in all lanes.
 DEVICE uint wave_index() {
@@ -58,13 +68,13 @@ DEVICE uint wave_index() {
 }
 
 // A field of the argument block, for functions that are not given the block.
-#define BLOCK_FIELD(field) (((const ARGUMENT BLOCK*)__builtin_amdgcn_kernarg_segment_ptr())->field)
+#define BLOCK_FIELD(field) (((const ARGUMENT BLOCK*)argument_block())->field)
 
 // The argument block, for a loop whose body is to load anew what it needs of it. Otherwise all that the
 // compiler makes of the fields stays in registers over the loop, and they spill.
 template <class Block>
 DEVICE const ARGUMENT Block& reloaded_block() {
-  auto block = (const ARGUMENT Block*)__builtin_amdgcn_kernarg_segment_ptr();
+  auto block = (const ARGUMENT Block*)argument_block();
 #ifndef GRETA_EMULATED
   asm volatile("" : "+s"(block));
 #endif
@@ -82,7 +92,7 @@ DEVICE const ARGUMENT Block& reloaded_block() {
 // memory alone: a full workgroup fence would flush caches on gfx11 and gfx12.
 DEVICE void group_barrier() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
-  __builtin_amdgcn_s_barrier();
+  meet_threads(group_threads());
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
 }
 

@@ -21,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 SEEDS = "0123"
 MOST_SECONDS = 300
 STACK_BYTES = 64 << 20
-BARRIER = re.compile(r"(group_)?barrier\(\);|__builtin_amdgcn_s_barrier\(\);")
+BARRIER = re.compile(r"(group_)?barrier\(\);|meet_threads\(GROUP\);")
 ARCH, KIND, MACROS = "gfx942", "wave64", ("-D__GFX9__", "-D__gfx942__")  # as tests/mock_hip has them
 
 

@@ -6,7 +6,7 @@
 #define GRETA_PTX
 
 // The lanes that take part in an exchange: all that have not ended. The lanes of a body of decode_stages do
-// not end, so kernels/hip/persistent/stage_begin.h has another word for them.
+// not end, so kernels/hip/persistent/stage_place.h has another word for them.
 #define PTX_LANES ~0u
 
 #define __builtin_amdgcn_workitem_id_x() __nvvm_read_ptx_sreg_tid_x()

@@ -5,12 +5,7 @@
 #include "kernels/hip/attention/split.h"
 #include "kernels/hip/norm/heads.h"
 
-#ifdef GRETA_STAGE
-#define made STAGE_MEMORY(vec4, kSplitBytes)
-static_assert(kSplitBytes + kMaxHeadsMade * sizeof(float) <= kStageBytes);
-#else
-SHARED vec4 made[kMaxHeadsMade / 4];  // heads: queries, key, value
-#endif
+SHARED_ARRAY(vec4, made, kMaxHeadsMade / 4, END_OF(split_weight));  // heads: queries, key, value
 SHARED float squares_of_wave[kWaves];
 
 // The factors of the norms over all heads of queries and over all heads of keys; negative where each head has
@@ -100,6 +95,6 @@ DEVICE void make_heads(const AttentionHeads& p, const Range& range) {
                   c.value_type, heads_per_kv + 1, c.head_width);
   // The group reads them afterwards, so they must be in memory and not in caches from before.
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
-  __builtin_amdgcn_s_barrier();
+  meet_threads(GROUP);
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }

@@ -12,8 +12,9 @@ GLSL_BEGIN
 GLSL_END
 
 // Waves that are to fit in a SIMD at once, each with 128 registers a lane. The shared memory of
-// attention_heads leaves room for three on CDNA.
-#ifdef GRETA_EMULATED
+// attention_heads leaves room for three on CDNA. The registers of a body of decode_stages are those of
+// decode_stages.
+#if defined(GRETA_EMULATED) || defined(GRETA_STAGE)
 #define AT_LEAST_WAVES(cdna)
 #elif defined(__GFX9__)
 #define AT_LEAST_WAVES(cdna) __attribute__((amdgpu_waves_per_eu(cdna)))
@@ -38,14 +39,8 @@ using SplitWeights = float[kMaxSplits];
 
 SHARED float wave_maximum[kHeldChunks][kWaves];  // the largest score of a head
 SHARED float wave_weight[kHeldChunks][kWaves];   // the sum of weights, against the group's maximum
-#ifdef GRETA_STAGE
-#define fours STAGE_MEMORY(vec4, 0)
-#define split_weight STAGE_MEMORY(SplitWeights, kFours * sizeof(vec4))
-constexpr uint kSplitBytes = kFours * sizeof(vec4) + kMergedHeads * sizeof(SplitWeights);
-#else
-SHARED vec4 fours[kFours];  // queries; later a chunk of each lane's sums
-SHARED SplitWeights split_weight[kMergedHeads];
-#endif
+SHARED_ARRAY(vec4, fours, kFours, 0);  // queries; later a chunk of each lane's sums
+SHARED_ARRAY(SplitWeights, split_weight, kMergedHeads, END_OF(fours));
 
 // What a lane has of some query heads: an online softmax, and its chunks of the sums of weighted values.
 template <uint kLaneChunks>

@@ -9,15 +9,9 @@
 namespace {
 
 // The key by which each expert is chosen; 0 for one that cannot be chosen. Later the weights of those chosen.
-#ifdef GRETA_STAGE
-#define keys STAGE_MEMORY(uint, 0)
-#define group_keys STAGE_MEMORY(uint, kMaxExperts * sizeof(uint))
-#define chosen STAGE_MEMORY(uint, (kMaxExperts + kMaxExpertGroups) * sizeof(uint))
-#else
-SHARED uint keys[kMaxExperts];
-SHARED uint group_keys[kMaxExpertGroups];
-SHARED uint chosen[kMaxExperts];  // the best first
-#endif
+SHARED_ARRAY(uint, keys, kMaxExperts, 0);
+SHARED_ARRAY(uint, group_keys, kMaxExpertGroups, END_OF(keys));
+SHARED_ARRAY(uint, chosen, kMaxExperts, END_OF(group_keys));  // the best first
 
 // A token's logits, and the softmax over all of them.
 struct Logits {

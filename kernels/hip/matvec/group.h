@@ -135,7 +135,7 @@ DEVICE Block reload([[maybe_unused]] const Block& p) {
 #ifdef GRETA_EMULATED
   return p;
 #else
-  auto at = (const ARGUMENT Block*)__builtin_amdgcn_kernarg_segment_ptr();
+  auto at = (const ARGUMENT Block*)argument_block();
   asm volatile("" : "+s"(at));
   return *(const Block*)at;
 #endif

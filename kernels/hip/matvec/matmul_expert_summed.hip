@@ -13,13 +13,8 @@
 #include "kernels/hip/matvec/sums_int8.h"
 
 // Of each slot: its expert, and what it is multiplied by.
-#ifdef GRETA_STAGE
-#define expert_of STAGE_MEMORY(uint, 0)
-#define factor_of STAGE_MEMORY(float, kMaxExperts * sizeof(uint))
-#else
-SHARED uint expert_of[kMaxExperts];
-SHARED float factor_of[kMaxExperts];
-#endif
+SHARED_ARRAY(uint, expert_of, kMaxExperts, 0);
+SHARED_ARRAY(float, factor_of, kMaxExperts, END_OF(expert_of));
 
 // A unit of the columns of all slots.
 struct SlotUnit {

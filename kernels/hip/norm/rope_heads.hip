@@ -15,12 +15,7 @@
 constexpr uint kHeadsAtOnce = GROUP / kWave < 4 ? GROUP / kWave : 4;
 
 using Head = float[kMaxHeadWidth];
-#ifdef GRETA_STAGE
-#define staged STAGE_MEMORY(Head, 0)
-static_assert(kHeadsAtOnce * sizeof(Head) <= kStageBytes);
-#else
-SHARED Head staged[kHeadsAtOnce];  // heads on their way into blocks of q8_0
-#endif
+SHARED_ARRAY(Head, staged, kHeadsAtOnce, 0);  // heads on their way into blocks of q8_0
 
 // The factor of a norm over all heads of token t.
 DEVICE float factor_of_token(const RopeHeadsBlock& p, uint t) {

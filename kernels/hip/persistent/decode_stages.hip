@@ -4,7 +4,7 @@
 //           the others waiting. Where the plan has a barrier, all groups meet (grid.h)
 //   shared  what the largest body takes, and what the groups' meetings take
 //   moves   what the launches move, and the list
-// The bodies are the kernels of the launches themselves, compiled once more (stage_begin.h, stage_end.h). The
+// The bodies are the kernels of the launches themselves, compiled once more (stage_place.h, stage_end.h). The
 // argument block is PersistentBlock in kernels/abi/persistent.h.
 #include "kernels/hip/persistent/grid.h"
 
@@ -27,7 +27,7 @@ DEVICE const PersistentBlock& own_block() { return *(const PersistentBlock*)mock
 DEVICE void all_threads_meet() { mock_hip::all_threads_meet(); }
 #define is_stuck(meeting) mock_hip::is_stuck(meeting)  // ordered by a test
 #else
-#include "kernels/hip/persistent/stage_begin.h"
+#include "kernels/hip/persistent/stage_memory.h"
 enum Body : uint {
 #define HIP_STAGE(name) kBody_##name,
 #include "kernels/hip/stages.def"

@@ -2,5 +2,5 @@
 #define STAGE_NAMED(name) stage_##name
 #define STAGE_OF(name) STAGE_NAMED(name)
 extern "C" __attribute__((device, always_inline)) void STAGE_OF(KERNEL_NAME)() {
-  KERNEL_NAME(*(const BLOCK*)stage_block());
+  KERNEL_NAME(*(const BLOCK*)argument_block());
 }

@@ -23,15 +23,9 @@ enum Weigh : uint {
   kWeighDraw,   // exp((logit - max) / temperature)
 };
 
-#ifdef GRETA_STAGE
-#define listed STAGE_MEMORY(uint64_t, 0)
-#define bin_mass STAGE_MEMORY(uint64_t, kListed * sizeof(uint64_t))
-#define bin_count STAGE_MEMORY(uint, (kListed + kBins) * sizeof(uint64_t))
-#else
-SHARED uint64_t listed[kListed];  // candidates
-SHARED uint64_t bin_mass[kBins];
-SHARED uint bin_count[kBins];
-#endif
+SHARED_ARRAY(uint64_t, listed, kListed, 0);  // candidates
+SHARED_ARRAY(uint64_t, bin_mass, kBins, END_OF(listed));
+SHARED_ARRAY(uint, bin_count, kBins, END_OF(bin_mass));
 SHARED uint listed_count;
 SHARED uint bin_found;
 SHARED uint64_t found_mass, found_candidate;
