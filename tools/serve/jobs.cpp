@@ -360,6 +360,7 @@ void Jobs::refill(const std::shared_ptr<Job>& job) {
   }
   if (!job->running.empty() || job->next < job->items.size() || job->finished) return;
   job->finished = true;
+  --active_;  // Before the client knows: where it asks for another model, this one is idle.
   if (!job->over && !job->left) {
     if (!job->sink->out.empty()) job->reply->write(std::move(job->sink->out));
     job->sink->out.clear();
@@ -368,7 +369,6 @@ void Jobs::refill(const std::shared_ptr<Job>& job) {
   job->over = true;
   job->reply->watch(nullptr);
   job->reply->hold(nullptr);
-  --active_;
 }
 
 }  // namespace greta::serve

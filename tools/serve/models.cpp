@@ -79,10 +79,11 @@ Hosted* Models::find(const std::string& name) const {
   return nullptr;
 }
 
-bool Models::hold(Hosted* hosted) {
+bool Models::hold(Hosted* hosted, bool used) {
   const std::lock_guard lock(mutex_);
   if (hosted->state != Hosted::State::Loaded) return false;
   ++hosted->users;
+  if (used) hosted->used = Hosted::Clock::now();
   return true;
 }
 
@@ -91,8 +92,7 @@ void Models::note_use(Hosted* hosted) {
   hosted->used = Hosted::Clock::now();
 }
 
-void Models::release(Hosted* hosted, bool used) {
-  if (used) note_use(hosted);
+void Models::release(Hosted* hosted) {
   {
     const std::lock_guard lock(mutex_);
     --hosted->users;
@@ -221,18 +221,21 @@ void Models::load(Hosted* hosted) {
 bool Models::make_room() {
   for (;;) {
     Hosted* oldest = nullptr;
-    bool any = false;
+    bool any = false, leaves = false;
     {
       const std::lock_guard lock(mutex_);
       if (closing_) return false;
       for (const auto& hosted : hosted_) {
         if (hosted->state != Hosted::State::Loaded) continue;
         any = true;
-        if (idle(hosted.get()) && (!oldest || hosted->used < oldest->used)) oldest = hosted.get();
+        const bool answers = hosted->jobs->active() > 0;
+        if (!answers && (!oldest || hosted->used < oldest->used)) oldest = hosted.get();
       }
+      // A call that begins or has just been answered may hold it for a moment.
+      leaves = oldest && idle(oldest);
     }
     if (!any) return false;
-    if (oldest) {
+    if (leaves) {
       unload(oldest, Hosted::State::Unloaded);
       return true;
     }

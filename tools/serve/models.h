@@ -46,7 +46,7 @@ struct Hosted {
   // Under the mutex of Models:
   bool wanted = false, unwanted = false;       // It is to be loaded; it is to be unloaded.
   uint32_t users = 0;                          // calls that hold it
-  Clock::time_point used = Clock::now();       // when the last one let it go
+  Clock::time_point used = Clock::now();       // when one took it last, or was answered
   Json props;                                  // what /props said when it fell asleep
   std::string failure;                         // why it could not be loaded
   std::vector<std::function<void()>> waiting;  // called when it is loaded, or could not be
@@ -67,9 +67,9 @@ class Models {
   bool many() const { return many_; }  // a request chooses the model
   const std::vector<std::unique_ptr<Hosted>>& all() const { return hosted_; }
   Hosted* find(const std::string& name) const;  // nullptr: there is none of this name
-  // Holds the model until release(). False: it is not loaded.
-  bool hold(Hosted* hosted);
-  void release(Hosted* hosted, bool used);  // `used`: it counts as used now
+  // Holds the model until release(), and, if `used`, counts it as used now. False: it is not loaded.
+  bool hold(Hosted* hosted, bool used);
+  void release(Hosted* hosted);
   // Calls `then` when it is loaded or could not be, from the thread that loads; at once if it is loaded.
   void when_loaded(Hosted* hosted, std::function<void()> then);
   void want(Hosted* hosted);    // loads it

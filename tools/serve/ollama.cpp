@@ -164,12 +164,12 @@ void ollama_tags(Context& context) {
   if (!context.server.started()) throw context.server.not_loaded(models.find(""));
   Json list = Json::array();
   for (const auto& hosted : models.all()) {
-    if (!models.hold(hosted.get())) {
+    if (!models.hold(hosted.get(), false)) {
       list.push_back({{"name", hosted->name}, {"model", hosted->name}});
       continue;
     }
     list.push_back(entry_of(hosted->model));
-    models.release(hosted.get(), false);
+    models.release(hosted.get());
   }
   context.send({{"models", list}});
 }

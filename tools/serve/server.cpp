@@ -359,7 +359,7 @@ void Server::run_route(Task& task, Hosted* hosted, bool asleep) {
 void Server::run_or_load(const std::shared_ptr<Task>& task) {
   if (!task->hosted) task->hosted = choose(*task);
   Hosted* hosted = task->hosted;
-  if (!models_.hold(hosted)) {
+  if (!models_.hold(hosted, !(task->route->flags & kQuick))) {
     const Hosted::State state = hosted->state;
     if (state == Hosted::State::Sleeping && task->route->flags & kAsleep)
       return run_route(*task, hosted, true);
@@ -374,9 +374,8 @@ void Server::run_or_load(const std::shared_ptr<Task>& task) {
   struct Release {
     Models& models;
     Hosted* hosted;
-    bool used;
-    ~Release() { models.release(hosted, used); }
-  } release{models_, hosted, !(task->route->flags & kQuick)};
+    ~Release() { models.release(hosted); }
+  } release{models_, hosted};
   run_route(*task, hosted, false);
 }
 

@@ -16,7 +16,7 @@ void health(Context& context) {
 
 static Json model_json(Models& models, Hosted* hosted) {
   Json json = {{"id", hosted->name}, {"object", "model"}, {"owned_by", "greta"}};
-  if (!models.hold(hosted)) {
+  if (!models.hold(hosted, false)) {
     json["created"] = 0;
     json["status"] = {{"value", state_name(hosted->state)}};
     if (hosted->state == Hosted::State::Failed) json["status"]["failure"] = models.failure_of(hosted);
@@ -36,7 +36,7 @@ static Json model_json(Models& models, Hosted* hosted) {
                  {"size", model.info.weights_bytes},
                  {"architecture", model.info.architecture},
                  {"type", model.info.type}}}});
-  models.release(hosted, false);
+  models.release(hosted);
   return json;
 }
 
