@@ -144,6 +144,16 @@ class ServerTest(unittest.TestCase):
         code = cls.server.stop()
         assert code == 0, (code, cls.server.lines)
 
+    def wait_until(self, check, what=""):
+        """Asks until it is so. What a server does beside its answers has no fixed time."""
+        deadline = time.monotonic() + LIMIT
+        while not check():
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.01)
+
+    def running(self, **headers):
+        return sum(slot["is_processing"] for slot in self.server.ask("GET", "/slots", headers=headers)[1])
+
     def refused(self, status, words, method, path, body=None, headers=None, server=None):
         """One call that is refused with these words; gives the error."""
         server = server or self.server
@@ -167,6 +177,11 @@ def with_numbers(path, numbers):
 
 def chat_body(text="Tell me a story.", **more):
     return {"messages": [{"role": "user", "content": text}], "max_tokens": 8, "temperature": 0, **more}
+
+
+def unread_body(**more):
+    """A stream for /completion that sockets do not hold: while nobody reads it, its request pauses and does not end."""
+    return {"prompt": "Once upon a time", "n_predict": 900, "n_probs": 300, "temperature": 0, "ignore_eos": True, "stream": True, **more}
 
 
 def main():

@@ -7,7 +7,7 @@ import struct
 import subprocess
 import tempfile
 
-from server import MODEL, PROGRAM, Server, ServerTest, chat_body, main, with_numbers
+from server import MODEL, PROGRAM, Server, ServerTest, chat_body, main, unread_body, with_numbers
 
 
 class Completions(ServerTest):
@@ -152,11 +152,11 @@ class Completions(ServerTest):
         self.assertEqual([(slot["id"], slot["is_processing"]) for slot in self.server.ask("GET", "/slots")[1]], [(i, False) for i in range(4)])
 
     def test_slots_show_what_runs(self):
-        body = {"prompt": "Once upon a time", "n_predict": 900, "ignore_eos": True, "stream": True}
-        lines = self.server.stream("/completion", body)
+        lines = self.server.stream("/completion", unread_body())
         next(lines)
         slots = self.server.ask("GET", "/slots")[1]
         lines.close()
+        self.wait_until(lambda: self.running() == 0)
         (busy,) = [slot for slot in slots if slot["is_processing"]]
         self.assertEqual((busy["n_prompt_tokens"], busy["n_prompt_tokens_processed"]), (len(self.tokens("Once upon a time", add_special=True)),) * 2)
         token = busy["next_token"]

@@ -6,10 +6,9 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
 import unittest
 
-from server import LIMIT, MODEL, PROGRAM, Server, ServerTest, main
+from server import LIMIT, MODEL, PROGRAM, Server, ServerTest, main, unread_body
 
 FILES = pathlib.Path(__file__).parent / "tls"
 KEY, CERTIFICATE = FILES / "key.pem", FILES / "certificate.pem"
@@ -87,10 +86,7 @@ class Secure(ServerTest):
                 except (OSError, ValueError):
                     pass
             answer.close(), connection.close()
-            deadline = time.monotonic() + LIMIT
-            while any(slot["is_processing"] for slot in self.ask("/slots")[1]):
-                self.assertLess(time.monotonic(), deadline)
-                time.sleep(0.01)
+            self.wait_until(lambda: not any(slot["is_processing"] for slot in self.ask("/slots")[1]))
 
     def test_what_is_no_tls(self):
         for words in (b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(600), b"\x00" * 5000):
@@ -126,14 +122,15 @@ class Drain(unittest.TestCase):
     def test_an_answer_under_way_ends(self):
         if not has_tls():
             self.skipTest("this build has no TLS")
-        server = Server(*ARGS)
+        server = Server(*ARGS, "--drain", 600)
         connection = http.client.HTTPSConnection("localhost", server.port, timeout=LIMIT, context=ssl.create_default_context(cafile=str(CERTIFICATE)))
-        connection.request("POST", "/completion", json.dumps({"prompt": "A fox", "n_predict": 30, "stream": True, "ignore_eos": True}))
+        connection.request("POST", "/completion", json.dumps(unread_body(n_predict=300)))
         answer = connection.getresponse()
         answer.readline()
         code = []
         stopper = threading.Thread(target=lambda: code.append(server.stop()))
         stopper.start()
+        server.wait_for_line("stopping")
         self.assertIn(b'"stop":true', answer.read())
         stopper.join(LIMIT)
         self.assertEqual(code, [0])
