@@ -26,6 +26,7 @@ class Habits(CliTest):
         (self.folder / "model.gguf").symlink_to(MODEL)
         (self.folder / "models").mkdir()
         (self.folder / "models" / "model.gguf").symlink_to(MODEL)
+        (self.folder / "models.ini").write_text("[tales]\nmodel = model.gguf\n")
         (self.folder / "text.txt").write_text("Tell me a story about a beaver and a fox. " * 20)
         (self.folder / "yes.gbnf").write_text('root ::= "yes" | "no"\n')
         (self.folder / "schema.json").write_text('{"type": "boolean"}')

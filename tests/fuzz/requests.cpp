@@ -74,8 +74,8 @@ struct Rig {
       Loaded loaded;
       loaded.runtime = runtime;
       loaded.path = GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";
-      loaded.executor = sized<greta_executor_options>();
-      loaded.executor.context = 256;
+      loaded.engine.executor = sized<greta_executor_options>();
+      loaded.engine.executor.context = 256;
       return loaded;
     });
   }
@@ -101,7 +101,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   call.path = route->path;
   call.query = "action=erase";
   call.body.assign(reinterpret_cast<const char*>(data + 1), size - 1);
-  Context context{*rig.server, std::move(call), reply, "req_1", "", hosted, nullptr, false, {}};
+  Context context{*rig.server, std::move(call), reply, "req_1", {}, hosted, false, {}};
   try {
     route->run(context);
   } catch (const Refused& refused) {

@@ -90,7 +90,7 @@ class Server:
     def stream(self, path, body):
         """The lines of a stream with their time, as they come."""
         connection = http.client.HTTPConnection("localhost", self.port, timeout=LIMIT)
-        connection.request("POST", path, json.dumps(body))
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
         answer = connection.getresponse()
         assert answer.status == 200, (answer.status, answer.read())
         try:

@@ -54,8 +54,7 @@ bool is_value_of_unknown(const CLI::App& app, const Words& before, const std::st
 }
 
 // Whether the option lacks its value, since `next` is an option, too ("-ngl -p hi"). A text may be any word.
-bool lacks_value(const CLI::App& app, const Words& before, const std::string& word,
-                 const std::string& next) {
+bool lacks_value(const CLI::App& app, const Words& before, const std::string& word, const std::string& next) {
   if (next[0] != '-' || options_named(app, before, llama_spelling(next)).empty()) return false;
   const auto options = options_named(app, before, word);
   return takes_value(app, before, word) && std::none_of(options.begin(), options.end(), [](auto* option) {
@@ -231,6 +230,18 @@ bool needs_command(const CLI::App& app, const Words& words) {
 }
 
 }  // namespace
+
+std::vector<std::string> option_words(const CLI::App& app, const std::string& command,
+                                      std::vector<std::string> typed) {
+  typed.insert(typed.begin(), {"", command});
+  std::vector<char*> words;
+  for (std::string& word : typed) words.push_back(word.data());
+  std::vector<std::string> read;
+  for (Word& word : read_words(app, static_cast<int>(words.size()), words.data()))
+    read.push_back(std::move(word.text));
+  read.erase(read.begin());
+  return read;
+}
 
 CommandLine command_line(const CLI::App& app, int argc, char** argv) {
   Words words = read_words(app, argc, argv);

@@ -13,6 +13,11 @@ struct CommandLine {
   std::string unknown;             // what stands where a command should, if there is no such command
 };
 
+// The words for options of a command that stand in a file: as command_line() makes them, without the command
+// and what variables of the environment say.
+std::vector<std::string> option_words(const CLI::App& app, const std::string& command,
+                                      std::vector<std::string> typed);
+
 CommandLine command_line(const CLI::App& app, int argc, char** argv);
 
 }  // namespace greta::cli

@@ -132,6 +132,12 @@ std::vector<Variable> llama_variables() {
   return set;
 }
 
+const char* option_of_variable(const std::string& name) {
+  for (const Variable& each : kVariables)
+    if (name == each.name) return each.option;
+  return nullptr;
+}
+
 std::vector<std::string> single_dash_words(const std::string& long_name) {
   std::vector<std::string> words;
   for (const Spelling& spelling : kSpellings) {

@@ -16,6 +16,8 @@ struct Variable {
   const char *name, *option, *value;
 };
 std::vector<Variable> llama_variables();
+// The option that a variable of this name sets; null if there is none.
+const char* option_of_variable(const std::string& name);
 
 // The single-dash words for an option: "--device" -> {"-dev"}.
 std::vector<std::string> single_dash_words(const std::string& long_name);

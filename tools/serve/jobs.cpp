@@ -25,6 +25,7 @@ Refused refusal_of(greta_status status) {
       {GRETA_ERROR_UNSUPPORTED, 400, "not_supported_error"},
       {GRETA_ERROR_FULL, 400, "exceed_context_size_error"},
       {GRETA_ERROR_BUSY, 429, "rate_limit_error"},
+      {GRETA_ERROR_DEVICE, 503, "unavailable_error"},
       {GRETA_ERROR_MEMORY, 503, "unavailable_error"},
       {GRETA_ERROR_CANCELLED, 503, "unavailable_error"},
   };
@@ -37,7 +38,7 @@ Refused refusal_of(greta_status status) {
     refused.status = row.http;
     refused.type = row.type;
   }
-  if (status == GRETA_ERROR_BUSY) refused.retry_s = 1;
+  if (status == GRETA_ERROR_BUSY || status == GRETA_ERROR_DEVICE) refused.retry_s = 1;
   if (status == GRETA_ERROR_FULL && limit > 0) refused.more = {{"n_prompt_tokens", length}, {"n_ctx", limit}};
   return refused;
 }
@@ -119,7 +120,7 @@ greta_status Jobs::add(const std::shared_ptr<Job>& job) {
   return GRETA_OK;
 }
 
-void Jobs::start(const std::string& id, const std::string& trace, std::shared_ptr<Reply> reply,
+void Jobs::start(const std::string& id, const Trace& trace, std::shared_ptr<Reply> reply,
                  std::unique_ptr<Sink> sink, std::vector<JobItem> items) {
   auto job = std::make_shared<Job>();
   job->jobs = this;
@@ -310,6 +311,7 @@ void Jobs::finish(Running* running) {
   ended.result = sized<greta_request_result>();
   ended.status = greta_request_finish(running->request, &ended.result);
   const Refused error = refusal_of(ended.status);
+  ended.error = error.message;
   ended.first_token_ns = running->first_ns;
   ended.whole_ns = nanoseconds(Clock::now() - running->began);
   {

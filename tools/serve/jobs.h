@@ -34,10 +34,18 @@ struct JobItem {
   uint64_t seed = 0;
 };
 
-// A request that ended, for metrics and the log.
+// The context of W3C's traceparent, in hexadecimal letters.
+struct Trace {
+  std::string trace, parent;  // "": there is none
+  bool sampled = true;        // who began the trace wants its spans
+};
+
+// A request that ended, for metrics, the log and spans.
 struct Ended {
-  std::string id, trace;  // of its call; "": it belongs to no trace
+  std::string id;  // of its call
+  Trace trace;
   greta_status status = GRETA_OK;
+  std::string error;  // words, unless it ended well
   greta_request_result result;
   uint64_t first_token_ns = 0;  // from the call to the first token; 0: there was none
   uint64_t whole_ns = 0;
@@ -67,7 +75,7 @@ class Jobs {
   void open(greta_service* service, uint32_t together);
   void remember_texts() { remembers_ = true; }  // for slot_text()
   // Throws Refused if the first request is refused. Each item gets the events of its index.
-  void start(const std::string& id, const std::string& trace, std::shared_ptr<Reply> reply,
+  void start(const std::string& id, const Trace& trace, std::shared_ptr<Reply> reply,
              std::unique_ptr<Sink> sink, std::vector<JobItem> items);
   void cancel_all();
   void close();  // cancels all and ends the thread
@@ -90,7 +98,8 @@ class Jobs {
   };
   struct Job : Watcher, std::enable_shared_from_this<Job> {
     Jobs* jobs = nullptr;
-    std::string id, trace;
+    std::string id;
+    Trace trace;
     std::shared_ptr<Reply> reply;
     std::unique_ptr<Sink> sink;
     std::vector<JobItem> items;

@@ -14,6 +14,24 @@ std::string plain_number(double value) {
   return text;
 }
 
+// Lengths of prompts in tokens, of which histograms are told apart.
+struct Length {
+  uint32_t most;
+  const char* label;
+};
+constexpr Length kLengths[] = {
+    {127, "0-127"}, {1023, "128-1023"}, {8191, "1024-8191"}, {UINT32_MAX, "8192-"}};
+
+size_t length_of(uint32_t tokens) {
+  size_t i = 0;
+  while (kLengths[i].most < tokens) ++i;
+  return i;
+}
+
+std::string about(const std::string& name, const char* type, const char* help) {
+  return "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
+}
+
 }  // namespace
 
 void Histogram::add(double seconds) {
@@ -22,9 +40,8 @@ void Histogram::add(double seconds) {
   sum_ += seconds;
 }
 
-std::string Histogram::text(const std::string& name, const std::string& help,
-                            const std::string& labels) const {
-  std::string out = "# HELP " + name + " " + help + "\n# TYPE " + name + " histogram\n";
+std::string Histogram::text(const std::string& name, const std::string& labels) const {
+  std::string out;
   uint64_t below = 0;
   for (size_t i = 0; i < counts_.size(); ++i) {
     below += counts_[i];
@@ -50,9 +67,33 @@ void Metrics::ended(const Ended& ended) {
   generate_ns_ += result.generate_ns;
   const size_t reason = static_cast<size_t>(result.reason);
   ++reasons_[ended.status == GRETA_OK && reason < reasons_.size() - 1 ? reason : reasons_.size() - 1];
-  if (ended.first_token_ns > 0) first_token_.add(seconds_of(ended.first_token_ns));
+  const size_t length = length_of(static_cast<uint32_t>(result.prompt_tokens));
+  if (ended.first_token_ns > 0) {
+    first_token_.add(seconds_of(ended.first_token_ns));
+    first_by_length_[length].add(seconds_of(ended.first_token_ns));
+  }
+  whole_by_length_[length].add(seconds_of(ended.whole_ns));
   queue_.add(seconds_of(result.queued_ns));
   whole_.add(seconds_of(ended.whole_ns));
+}
+
+std::string Metrics::histograms(const std::string& labels) const {
+  std::string out;
+  const auto histogram = [&](const char* name, const char* help, const Histogram& what) {
+    out += about(name, "histogram", help) + what.text(name, labels);
+  };
+  const auto by_length = [&](const char* name, const char* help, const auto& each) {
+    out += about(name, "histogram", help);
+    for (size_t i = 0; i < each.size(); ++i)
+      out += each[i].text(name, labels + ",prompt_tokens=\"" + kLengths[i].label + "\"");
+  };
+  histogram("vllm:time_to_first_token_seconds", "From the call to its first token.", first_token_);
+  histogram("vllm:inter_token_latency_seconds", "Between two tokens of an answer.", gap_);
+  histogram("vllm:request_queue_time_seconds", "From the call to its first step.", queue_);
+  histogram("vllm:e2e_request_latency_seconds", "Of a whole request.", whole_);
+  by_length("greta:time_to_first_token_seconds", "The same, by the length of the prompt.", first_by_length_);
+  by_length("greta:e2e_request_latency_seconds", "The same, by the length of the prompt.", whole_by_length_);
+  return out;
 }
 
 std::string Metrics::text(greta_service* service, const std::string& model) const {
@@ -63,7 +104,7 @@ std::string Metrics::text(greta_service* service, const std::string& model) cons
   std::string out;
   const auto add = [&](const std::string& name, const char* type, const char* help, double value,
                        const std::string& with) {
-    out += "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n" + name;
+    out += about(name, type, help) + name;
     out += (with.empty() ? "" : "{" + with + "}") + " " + plain_number(value) + "\n";
   };
   const auto computed = static_cast<double>(prompt_tokens_ - std::min(prompt_tokens_, cached_tokens_));
@@ -96,16 +137,12 @@ std::string Metrics::text(greta_service* service, const std::string& model) cons
   add("vllm:generation_tokens_total", "counter", "Tokens that were generated.", generated, labels);
   constexpr const char* kReasons[] = {"length",      "stop",   "context", "abort",
                                       "stop_string", "unread", "",        "error"};
-  out +=
-      "# HELP vllm:request_success_total Requests that ended.\n# TYPE vllm:request_success_total counter\n";
+  out += about("vllm:request_success_total", "counter", "Requests that ended.");
   for (size_t i = 0; i < reasons_.size(); ++i)
     if (*kReasons[i])
       out += "vllm:request_success_total{" + labels + ",finished_reason=\"" + kReasons[i] + "\"} " +
              std::to_string(reasons_[i]) + "\n";
-  out += first_token_.text("vllm:time_to_first_token_seconds", "From the call to its first token.", labels);
-  out += gap_.text("vllm:inter_token_latency_seconds", "Between two tokens of an answer.", labels);
-  out += queue_.text("vllm:request_queue_time_seconds", "From the call to its first step.", labels);
-  return out + whole_.text("vllm:e2e_request_latency_seconds", "Of a whole request.", labels);
+  return out + histograms(labels);
 }
 
 }  // namespace greta::serve

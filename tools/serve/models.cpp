@@ -7,15 +7,19 @@ namespace greta::serve {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{20};  // how often a model that is to leave is looked at
-constexpr std::chrono::seconds kPatience{10};   // how long its answers have
 
 // There is no memory for the model beside the others.
 struct NoRoom : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+struct DeviceLost : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 [[noreturn]] void cannot_open(greta_status status, bool may_shrink) {
   if (status == GRETA_ERROR_MEMORY && !may_shrink) throw NoRoom(greta_error_text());
+  if (status == GRETA_ERROR_DEVICE) throw DeviceLost(greta_error_text());
   throw std::runtime_error(greta_error_text());
 }
 
@@ -28,18 +32,24 @@ const char* state_name(Hosted::State state) {
 
 Models::Models(const Options& options, OnEnd on_end)
     : options_(options), on_end_(std::move(on_end)), many_(!options.models.empty()) {
-  for (const auto& [name, path] : options.models) {
+  const auto add = [this](const Settings* own) {
     hosted_.push_back(std::make_unique<Hosted>());
-    hosted_.back()->name = name;
-    hosted_.back()->path = path;
+    hosted_.back()->options = own ? &own->options : &options_;
+    hosted_.back()->engine = own ? &own->engine : &loaded_.engine;
+    return hosted_.back().get();
+  };
+  for (const Offer& offer : options.models) {
+    Hosted* hosted = add(offer.own.get());
+    hosted->name = offer.name;
+    hosted->path = offer.path;
+    hosted->wanted = offer.at_start;
+    hosted->patience = std::chrono::seconds(offer.stop_s);
   }
-  if (hosted_.empty()) {
-    hosted_.push_back(std::make_unique<Hosted>());
-    hosted_.back()->state = Hosted::State::Loading;
-  }
+  if (hosted_.empty()) add(nullptr)->state = Hosted::State::Loading;
 }
 
 void Models::start(const Loader& load) {
+  load_ = load;
   loaded_ = load();
   if (!many_) {
     Hosted& only = *hosted_[0];
@@ -70,6 +80,11 @@ void Models::cancel_all() {
 
 void Models::stop_loading() {
   for (const auto& hosted : hosted_) hosted->cancelled = true;
+}
+
+Loss Models::loss() {
+  const std::lock_guard lock(mutex_);
+  return loss_;
 }
 
 Hosted* Models::find(const std::string& name) const {
@@ -163,6 +178,12 @@ void Models::run() {
       if (hosted->wanted) wanted = hosted.get();
       if (hosted->unwanted) unwanted = hosted.get();
     }
+    if (lost_) {
+      lock.unlock();
+      reopen();
+      lock.lock();
+      continue;
+    }
     Hosted::Clock::time_point when;
     Hosted* sleepy = wanted || unwanted ? nullptr : next_to_sleep(&when);
     if (unwanted || sleepy) {
@@ -193,7 +214,12 @@ void Models::load(Hosted* hosted) {
   for (bool again = true; again;) {
     again = false;
     try {
+      if (const Loss loss = this->loss(); !loss.failure.empty()) throw std::runtime_error(loss.failure);
       open(hosted, loaded() == 0);
+    } catch (const DeviceLost& error) {
+      forget(hosted);
+      note_loss(error.what());
+      failure = error.what();
     } catch (const NoRoom& error) {
       forget(hosted);
       failure = error.what();
@@ -204,6 +230,11 @@ void Models::load(Hosted* hosted) {
       failure = error.what();
     }
   }
+  settle(hosted, failure);
+}
+
+// Loading has ended; "": well.
+void Models::settle(Hosted* hosted, const std::string& failure) {
   std::vector<std::function<void()>> waiting;
   {
     const std::lock_guard lock(mutex_);
@@ -215,6 +246,73 @@ void Models::load(Hosted* hosted) {
   }
   if (options_.say) options_.say(failure.empty() ? "loaded " + hosted->name : hosted->name + ": " + failure);
   for (const std::function<void()>& each : waiting) each();
+}
+
+void Models::note_end(Hosted* hosted, const Ended& ended) {
+  note_use(hosted);
+  if (ended.status == GRETA_ERROR_DEVICE) return note_loss(ended.error);
+  const std::lock_guard lock(mutex_);
+  answered_ = answered_ || ended.status == GRETA_OK;
+}
+
+void Models::note_loss(const std::string& words) {
+  const std::lock_guard lock(mutex_);
+  if (lost_) return;
+  lost_ = true;
+  loss_.words = words;
+  woken_.notify_all();
+}
+
+// The device was lost: opens it once again, and what was loaded on it. If it is lost again before a request
+// has ended well, that is all that is tried.
+void Models::reopen() {
+  std::vector<Hosted*> loaded;
+  Loss loss;
+  bool again = false;
+  {
+    const std::lock_guard lock(mutex_);
+    ++loss_.count;
+    again = answered_;
+    loss_.opening = again;
+    answered_ = false;
+    for (const auto& hosted : hosted_) {
+      if (hosted->state != Hosted::State::Loaded) continue;
+      hosted->state = Hosted::State::Loading;  // Nobody takes it any more.
+      hosted->stage = "opening the device again";
+      hosted->done = 0;
+      loaded.push_back(hosted.get());
+    }
+    loss = loss_;
+  }
+  if (options_.say) options_.say("the device was lost: " + loss.words);
+  for (Hosted* hosted : loaded) hosted->jobs->cancel_all();
+  for (Hosted* hosted : loaded) {
+    for (;; std::this_thread::sleep_for(kLook)) {
+      const std::lock_guard lock(mutex_);
+      if (idle(hosted)) break;
+    }
+    forget(hosted);
+  }
+  std::string failure = again ? "" : "the device was lost again: " + loss.words;
+  if (again) try {
+      loaded_.runtime = nullptr;
+      loaded_ = load_();
+    } catch (const std::exception& error) {
+      failure = std::string("the device was lost, and cannot be opened again: ") + error.what();
+    }
+  {
+    const std::lock_guard lock(mutex_);
+    lost_ = false;
+    loss_.failure = failure;
+  }
+  for (Hosted* hosted : loaded) {
+    if (failure.empty())
+      load(hosted);
+    else
+      settle(hosted, failure);
+  }
+  const std::lock_guard lock(mutex_);
+  loss_.opening = false;
 }
 
 // Unloads the model that was used least recently. Where all answer, it waits for the first that does not.
@@ -244,10 +342,10 @@ bool Models::make_room() {
 }
 
 void Models::unload(Hosted* hosted, Hosted::State state) {
-  const auto until = Hosted::Clock::now() + kPatience;
+  const auto until = Hosted::Clock::now() + hosted->patience;
   {
     const std::lock_guard lock(mutex_);
-    if (state == Hosted::State::Sleeping) hosted->props = props_json(hosted->model, options_);
+    if (state == Hosted::State::Sleeping) hosted->props = props_json(hosted->model, *hosted->options);
     hosted->state = state;  // Nobody takes it any more.
     hosted->unwanted = false;
   }
@@ -275,7 +373,7 @@ void Models::open(Hosted* hosted, bool may_shrink) {
   Model& model = hosted->model;
   auto source = sized<greta_source>();
   source.path = hosted->path.c_str();
-  source.map = loaded_.map ? 1 : 0;
+  source.map = hosted->engine->map ? 1 : 0;
   auto open = sized<greta_model_options>();
   open.source = &source;
   open.progress_user = hosted;
@@ -284,8 +382,9 @@ void Models::open(Hosted* hosted, bool may_shrink) {
     to->done = done, to->total = total;
     return to->cancelled ? 1 : 0;
   };
-  if (loaded_.placement.struct_size) open.placement = &loaded_.placement;
-  if (!loaded_.whole_context) open.executor = &loaded_.executor;
+  const Engine& engine = *hosted->engine;
+  if (engine.placement.struct_size) open.placement = &engine.placement;
+  if (!engine.whole_context) open.executor = &engine.executor;
   hosted->stage = "loading weights";
   const greta_status status = greta_model_open(loaded_.runtime, &open, &model.model);
   if (status != GRETA_OK) cannot_open(status, may_shrink);
@@ -297,23 +396,24 @@ void Models::open(Hosted* hosted, bool may_shrink) {
   model.created_s =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
-  model.defaults = default_ask(options_, model.model, model.tokenizer);
+  model.defaults = default_ask(*hosted->options, model.model, model.tokenizer);
   hosted->stage = "compiling kernels";
   hosted->done = 0;
   hosted->jobs = std::make_unique<Jobs>(
-      [this, hosted](const Ended& ended) { note_use(hosted), on_end_(*hosted, ended); },
+      [this, hosted](const Ended& ended) { note_end(hosted, ended), on_end_(*hosted, ended); },
       [hosted](uint64_t ns) { hosted->metrics.gap(ns); });
   open_service(hosted, may_shrink);
   if (!options_.slot_folder.empty()) hosted->jobs->remember_texts();
-  hosted->jobs->open(model.service, options_.parallel);
+  hosted->jobs->open(model.service, hosted->options->parallel);
 }
 
 // The cache has room for all requests at their full length, or for as much of it as fits into memory.
 void Models::open_service(Hosted* hosted, bool may_shrink) {
   Model& model = hosted->model;
-  greta_executor_options executor = loaded_.executor;
-  executor.sequences = options_.parallel;
-  if (loaded_.whole_context) executor.context = model.info.context;
+  const Options& options = *hosted->options;
+  greta_executor_options executor = hosted->engine->executor;
+  executor.sequences = options.parallel;
+  if (hosted->engine->whole_context) executor.context = model.info.context;
   executor.compile_ahead = 1;
   executor.progress_user = hosted;
   executor.progress = [](void* user, uint64_t done, uint64_t total) {
@@ -324,14 +424,14 @@ void Models::open_service(Hosted* hosted, bool may_shrink) {
   auto open = sized<greta_service_options>();
   open.own_thread = 1;
   open.executor = &executor;
-  open.max_requests = options_.queue > 0 ? options_.queue : options_.parallel * 5;
+  open.max_requests = options.queue > 0 ? options.queue : options.parallel * 5;
   open.salt_requests = open.max_requests;
-  open.host_cache_bytes = options_.host_cache_bytes;
-  if (!options_.page_folder.empty()) open.page_folder = options_.page_folder.c_str();
+  open.host_cache_bytes = options.host_cache_bytes;
+  if (!options.page_folder.empty()) open.page_folder = options.page_folder.c_str();
   hosted->jobs->listen(&open);
   const uint32_t context = executor.context > 0 ? executor.context : std::min(8192U, model.info.context);
   const bool chosen = executor.cache_tokens > 0;
-  uint64_t cache = chosen ? executor.cache_tokens : uint64_t{context} * options_.parallel;
+  uint64_t cache = chosen ? executor.cache_tokens : uint64_t{context} * options.parallel;
   for (;; cache /= 2) {
     executor.context = context;
     executor.cache_tokens = static_cast<uint32_t>(std::min<uint64_t>(cache, INT32_MAX));

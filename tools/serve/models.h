@@ -36,6 +36,9 @@ struct Hosted {
   using Clock = std::chrono::steady_clock;
 
   std::string name, path;
+  const Options* options = nullptr;  // its own, or what holds for all
+  const Engine* engine = nullptr;
+  std::chrono::seconds patience{10};  // how long its answers have when it is unloaded
   Metrics metrics;
   Model model;                 // while it is loaded
   std::unique_ptr<Jobs> jobs;  // while it is loaded
@@ -52,6 +55,14 @@ struct Hosted {
   std::vector<std::function<void()>> waiting;  // called when it is loaded, or could not be
 };
 
+// What has become of the device.
+struct Loss {
+  uint32_t count = 0;    // how often it was lost
+  std::string words;     // what the library said of the last loss
+  std::string failure;   // why it could not be opened again; "": it could, or will be
+  bool opening = false;  // It is being opened again.
+};
+
 class Models {
  public:
   using OnEnd = std::function<void(Hosted&, const Ended&)>;
@@ -63,6 +74,7 @@ class Models {
   void close();  // unloads all
   void cancel_all();
   void stop_loading();
+  Loss loss();
 
   bool many() const { return many_; }  // a request chooses the model
   const std::vector<std::unique_ptr<Hosted>>& all() const { return hosted_; }
@@ -87,15 +99,23 @@ class Models {
   bool make_room();  // false: no other model can leave
   void unload(Hosted* hosted, Hosted::State state);
   void forget(Hosted* hosted);
+  void note_end(Hosted* hosted, const Ended& ended);
+  void note_loss(const std::string& words);
+  void reopen();
+  void settle(Hosted* hosted, const std::string& failure);
   void note_use(Hosted* hosted);
 
   const Options& options_;
   OnEnd on_end_;
+  Loader load_;
   Loaded loaded_;
   bool many_ = false, closing_ = false;
   std::vector<std::unique_ptr<Hosted>> hosted_;
   std::mutex mutex_;
   std::condition_variable woken_;
+  Loss loss_;             // under the mutex
+  bool lost_ = false;     // under the mutex: nobody has seen to the loss yet
+  bool answered_ = true;  // under the mutex: a request has ended well since the device was opened again
   std::thread thread_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,16 @@ struct Key {
   uint32_t parallel = 0, queue = 0;
 };
 
+struct Settings;
+
+// A model of which requests choose one.
+struct Offer {
+  std::string name, path;
+  std::shared_ptr<const Settings> own{};  // none: it has what holds for all
+  bool at_start = false;                  // It is loaded before it is asked for.
+  uint32_t stop_s = 10;                   // how long its answers have when it is unloaded
+};
+
 struct Options {
   std::string host = "127.0.0.1";  // one that ends with ".sock" is the path of a unix socket
   uint16_t port = 8080;
@@ -26,13 +37,12 @@ struct Options {
   uint32_t parallel = 4;                  // requests that run at once
   uint32_t queue = 0;                     // that wait or run; 0: 4 x parallel beside those that run
   uint32_t drain_s = 30, ping_s = 15, timeout_s = 600;
-  // Names and files of models of which requests choose one; none: the loader's is the only one.
-  std::vector<std::pair<std::string, std::string>> models;
-  uint32_t most_models = 4;  // that are loaded at once; 0: as many as fit
-  uint32_t sleep_s = 0;      // A model that is idle for so long is unloaded until it is asked for; 0: none is
-  bool autoload = true;      // A request loads its model.
-  std::string alias;         // the model's name; "": that of its file
-  std::string sampling;      // a JSON object of fields as in a request: what holds where it says nothing
+  std::vector<Offer> models;  // none: the loader's is the only one
+  uint32_t most_models = 4;   // that are loaded at once; 0: as many as fit
+  uint32_t sleep_s = 0;  // A model that is idle for so long is unloaded until it is asked for; 0: none is
+  bool autoload = true;  // A request loads its model.
+  std::string alias;     // the model's name; "": that of its file
+  std::string sampling;  // a JSON object of fields as in a request: what holds where it says nothing
   std::vector<std::string> given;  // fields of it that the model's file does not replace
   std::string chat_template;       // as greta_chat_options has it; "": the model's
   std::string template_arguments;  // a JSON object; "": none
@@ -45,19 +55,33 @@ struct Options {
   std::string page_folder;
   std::string slot_folder;  // where the texts of slots are saved; "": they are not
   greta_pooling pooling = GRETA_POOLING_DEFAULT;
+  std::string collector;  // of OpenTelemetry, which gets spans of requests; "": none does
   std::function<void(const std::string&)> say;  // lines for who started it
   std::function<void(const std::string&)> log;  // a line of JSON for each request that ended; none: no log
+};
+
+// How a model is opened.
+struct Engine {
+  bool map = true;
+  greta_placement placement{};
+  greta_executor_options executor{};  // context 0: the default
+  bool whole_context = false;         // the context is the one that the model was trained for
+};
+
+// What one of several models has of its own.
+struct Settings {
+  Options options;
+  Engine engine;
+  std::shared_ptr<const void> keeps;  // what pointers of the engine mean
 };
 
 // What the program opens: the runtime stays its own.
 struct Loaded {
   greta_runtime* runtime = nullptr;
   std::string path;
-  bool map = true;
-  greta_placement placement{};
-  greta_executor_options executor{};  // context 0: the default; -1 stands for the model's own
-  bool whole_context = false;         // the context is the one that the model was trained for
+  Engine engine;  // of models that have none of their own
 };
+// It is called once more if the device is lost, when nothing of the runtime is used any more.
 using Loader = std::function<Loaded()>;
 
 // Listens, loads the model while it answers that it does, and serves until SIGINT or SIGTERM. Returns an exit

@@ -11,17 +11,6 @@ namespace {
 constexpr int kMostWaits = 3;       // Another model may take its place before a call runs.
 constexpr size_t kMostWork = 1024;  // calls that wait for a thread of the pool
 
-// "00-TRACE-SPAN-FLAGS" of W3C's traceparent -> "TRACE-SPAN", or "" if it is none.
-std::string trace_of(const std::string& header) {
-  constexpr size_t kWhole = 55, kTrace = 32, kBoth = 49;
-  const std::string both = header.size() >= kWhole && header[2] == '-' ? header.substr(3, kBoth) : "";
-  const bool fits = both.size() == kBoth && both[kTrace] == '-' && header[kWhole - 3] == '-' &&
-                    header.compare(0, 2, "ff") != 0 &&
-                    both.find_first_not_of("0123456789abcdef-") == both.npos && both.find('-') == kTrace &&
-                    both.rfind('-') == kTrace;
-  return fits && both.find_first_not_of("0-") < kTrace ? both : "";
-}
-
 // "localhost:8080" -> "localhost", "[::1]:8080" -> "[::1]"
 std::string without_port(const std::string& host) {
   if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
@@ -96,8 +85,8 @@ void Context::send(const Json& json, Headers headers) const {
 
 void Context::start(std::unique_ptr<Sink> sink, std::vector<JobItem> items) const {
   for (const JobItem& item : items)
-    if (item.ask->slot >= server.options().parallel)
-      throw Refused(400, "id_slot must be -1, or at most " + std::to_string(server.options().parallel - 1),
+    if (item.ask->slot >= hosted->options->parallel)
+      throw Refused(400, "id_slot must be -1, or at most " + std::to_string(hosted->options->parallel - 1),
                     "id_slot");
   hosted->jobs->start(id, trace, reply, std::move(sink), std::move(items));
 }
@@ -107,10 +96,10 @@ void Context::start(std::unique_ptr<Sink> sink, std::vector<JobItem> items) cons
 Server::Server(const Options& options)
     : options_(options),
       keys_(options.keys),
-      models_(options_, [this](Hosted& hosted,
-                               const Ended& ended) { hosted.metrics.ended(ended), log_end(hosted, ended); }),
+      models_(options_, [this](Hosted& hosted, const Ended& ended) { note_end(hosted, ended); }),
       pool_(2),
       slow_(1) {
+  if (!options_.collector.empty()) spans_ = std::make_unique<Spans>(options_.collector, options_.say);
   ListenOptions listen;
   listen.host = options_.host;
   listen.port = options_.port;
@@ -126,6 +115,12 @@ Server::~Server() { models_.close(); }
 
 void Server::log(const std::string& line) const {
   if (options_.say) options_.say(line);
+}
+
+void Server::note_end(Hosted& hosted, const Ended& ended) const {
+  hosted.metrics.ended(ended);
+  log_end(hosted, ended);
+  if (spans_) spans_->add(hosted.name, ended);
 }
 
 // Counts and times, and nothing of what was asked or answered.
@@ -150,10 +145,9 @@ void Server::log_end(const Hosted& hosted, const Ended& ended) const {
                {"generate_ms", ms(result.generate_ns)},
                {"first_token_ms", ms(ended.first_token_ns)},
                {"whole_ms", ms(ended.whole_ns)}};
-  constexpr size_t kTrace = 32;
-  if (ended.trace.size() > kTrace) {
-    line["trace_id"] = ended.trace.substr(0, kTrace);
-    line["parent_id"] = ended.trace.substr(kTrace + 1);
+  if (!ended.trace.trace.empty()) {
+    line["trace_id"] = ended.trace.trace;
+    line["parent_id"] = ended.trace.parent;
   }
   options_.log(dump(line));
 }
@@ -349,7 +343,7 @@ Hosted* Server::choose(Task& task) {
 }
 
 void Server::run_route(Task& task, Hosted* hosted, bool asleep) {
-  std::string trace = trace_of(task.call.header("traceparent"));
+  Trace trace = trace_of(task.call.header("traceparent"));
   Context context{*this,  std::move(task.call), task.reply, std::move(task.id), std::move(trace), hosted,
                   asleep, std::move(task.body)};
   task.route->run(context);

@@ -18,6 +18,7 @@
 #include "metrics.h"
 #include "models.h"
 #include "serve.h"
+#include "spans.h"
 
 namespace greta::serve {
 
@@ -48,8 +49,8 @@ struct Context {
   Server& server;
   Call call;
   std::shared_ptr<Reply> reply;
-  std::string id;              // that of X-Request-Id
-  std::string trace;           // "TRACE-SPAN" of traceparent, or ""
+  std::string id;  // that of X-Request-Id
+  Trace trace;
   Hosted* hosted = nullptr;    // the model that was chosen, which is held until the call was handled
   bool asleep = false;         // the model sleeps, and is not held
   std::optional<Json> parsed;  // its body, where that was read already
@@ -91,6 +92,7 @@ class Server : public Handler {
   bool started() const { return started_; }
   Refused not_loaded(Hosted* hosted);  // why a model cannot be used now
   void log(const std::string& line) const;
+  void note_end(Hosted& hosted, const Ended& ended) const;
   void log_end(const Hosted& hosted, const Ended& ended) const;
 
  private:
@@ -109,6 +111,7 @@ class Server : public Handler {
 
   Options options_;
   Keys keys_;
+  std::unique_ptr<Spans> spans_;  // none: nobody collects them
   Models models_;
   Pool pool_, slow_;
   std::unique_ptr<Listener> listener_;

@@ -18,7 +18,7 @@ void slots(Context& context) {
   if (!context.server.options().slots) throw Refused(501, "the server was started with --no-slots");
   const Model& model = context.model();
   Json list = Json::array();
-  for (uint32_t i = 0; i < context.server.options().parallel; ++i)
+  for (uint32_t i = 0; i < context.hosted->options->parallel; ++i)
     list.push_back({{"id", i}, {"n_ctx", model.context}, {"is_processing", false}});
   for (const Slot& slot : context.hosted->jobs->slots()) {
     if (slot.number >= list.size()) continue;
@@ -210,9 +210,10 @@ void slot_action(Context& context) {
   const std::string digits = path.substr(path.rfind('/') + 1);
   const bool number =
       !digits.empty() && digits.size() < 6 && digits.find_first_not_of("0123456789") == digits.npos;
-  if (!number || std::stoul(digits) >= options.parallel)
-    throw Refused(400, "there is no slot " + json_string(digits) + ": they are 0 to " +
-                           std::to_string(options.parallel - 1));
+  const uint32_t slots = context.hosted->options->parallel;
+  if (!number || std::stoul(digits) >= slots)
+    throw Refused(400,
+                  "there is no slot " + json_string(digits) + ": they are 0 to " + std::to_string(slots - 1));
   const std::string wanted = in_query(context.call.query, "action");
   for (const SlotAction& action : kActions) {
     if (wanted != action.name) continue;

@@ -11,7 +11,17 @@ void health(Context& context) {
     throw refused;
   }
   if (!server.started()) throw server.not_loaded(server.models().find(""));
-  context.send({{"status", "ok"}});
+  const Loss loss = server.models().loss();
+  if (loss.opening || !loss.failure.empty()) {
+    Refused refused(503, loss.opening ? "the device was lost, and is opened again" : loss.failure);
+    refused.type = "unavailable_error";
+    refused.more = {{"device_losses", loss.count}, {"device_error", loss.words}};
+    refused.retry_s = loss.opening ? 1 : 0;
+    throw refused;
+  }
+  Json json = {{"status", "ok"}};
+  if (loss.count > 0) json.update({{"device_losses", loss.count}, {"device_error", loss.words}});
+  context.send(json);
 }
 
 static Json model_json(Models& models, Hosted* hosted) {
@@ -118,7 +128,7 @@ Json props_json(const Model& model, const Options& options) {
 
 // A model that sleeps is not woken: what is told is what was so when it fell asleep.
 void props(Context& context) {
-  if (!context.asleep) return context.send(props_json(context.model(), context.server.options()));
+  if (!context.asleep) return context.send(props_json(context.model(), *context.hosted->options));
   Json json = context.server.models().props_asleep(context.hosted);
   json["is_sleeping"] = true;
   context.send(json);

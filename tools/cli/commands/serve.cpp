@@ -1,8 +1,6 @@
 // greta-cli serve: the options of the HTTP server, under the names of llama-server. tools/serve is the
 // server.
 #if GRETA_SERVE
-#include "serve/serve.h"
-
 #include <unistd.h>
 
 #include <CLI/App.hpp>
@@ -16,6 +14,7 @@
 #include <sstream>
 
 #include "commands/commands.h"
+#include "commands/serve_options.h"
 #include "console.h"
 #include "json.h"
 #include "model.h"
@@ -23,28 +22,6 @@
 
 namespace greta::cli {
 namespace {
-
-struct ServeOptions {
-  EngineOptions engine;
-  SamplingOptions sampling;
-  serve::Options serve;
-  std::string models, key_file, template_file, reasoning = "auto", reasoning_format = "auto", pooling;
-  std::vector<std::string> keys, origins;
-  int64_t parallel = 4, cache_ram_mib = 0, reasoning_budget = -1, predict = -1, cache_tokens = 0, sleep = -1;
-  bool shift = false, log_jsonl = false;
-};
-
-std::vector<std::string> parts_of(const std::vector<std::string>& texts, char separator) {
-  std::vector<std::string> parts;
-  for (const std::string& text : texts) {
-    std::istringstream stream(text);
-    for (std::string part; std::getline(stream, part, separator);) {
-      if (!part.empty() && part.back() == '\r') part.pop_back();
-      if (!part.empty()) parts.push_back(part);
-    }
-  }
-  return parts;
-}
 
 void add_network(CLI::App& app, ServeOptions& options) {
   serve::Options& serve = options.serve;
@@ -96,6 +73,23 @@ void add_serving(CLI::App& app, ServeOptions& options) {
   serve::Options& serve = options.serve;
   app.add_option("-a,--alias", serve.alias, "call the model this; without it by the name of its file")
       ->type_name("NAME");
+  app.add_option("--slot-save-path", serve.slot_folder,
+                 "let POST /slots/N?action=save write what slot N has read to a file of this folder")
+      ->type_name("FOLDER");
+  app.add_flag("--log-jsonl", options.log_jsonl,
+               "write a line of JSON for each request that ended to stdout");
+  app.add_option("--otlp-endpoint", serve.collector,
+                 "send spans of requests to this collector of OpenTelemetry, such as http://localhost:4318")
+      ->type_name("URL")
+      ->envname("OTEL_EXPORTER_OTLP_ENDPOINT");
+  app.add_flag("--metrics", serve.metrics, "answer /metrics with counts and times for Prometheus");
+  app.add_flag("!--no-slots", serve.slots, "do not answer /slots");
+  app.add_flag("!--no-ui,!--no-webui", serve.page, "do not answer / with the page for browsers");
+}
+
+// How many requests a model has at once, and what it keeps of them.
+void add_cache(CLI::App& app, ServeOptions& options) {
+  serve::Options& serve = options.serve;
   app.add_option("--parallel", options.parallel, "run at most N requests at once; -1: 4")
       ->type_name("N")
       ->check(in_range(int64_t{-1}, 256))
@@ -117,14 +111,6 @@ void add_serving(CLI::App& app, ServeOptions& options) {
   app.add_option("--cache-dir", serve.page_folder,
                  "keep what was read in this folder, so that it survives a restart")
       ->type_name("FOLDER");
-  app.add_option("--slot-save-path", serve.slot_folder,
-                 "let POST /slots/N?action=save write what slot N has read to a file of this folder")
-      ->type_name("FOLDER");
-  app.add_flag("--log-jsonl", options.log_jsonl,
-               "write a line of JSON for each request that ended to stdout");
-  app.add_flag("--metrics", serve.metrics, "answer /metrics with counts and times for Prometheus");
-  app.add_flag("!--no-slots", serve.slots, "do not answer /slots");
-  app.add_flag("!--no-ui,!--no-webui", serve.page, "do not answer / with the page for browsers");
   app.add_option("--pooling", options.pooling,
                  "what an embedding is made of: mean, cls, last [what the file says]")
       ->type_name("NAME")
@@ -137,6 +123,9 @@ void add_models(CLI::App& app, ServeOptions& options) {
          "--models-dir", options.models,
          "serve the models of this folder, and of folders in it: requests choose one, which is loaded")
       ->type_name("FOLDER");
+  app.add_option("--models-preset", options.presets,
+                 "serve the models of this INI file: a section is a model, and its keys are options of serve")
+      ->type_name("FILE");
   app.add_option(
          "--models-max", serve.most_models,
          "have at most N models loaded; the one that was used least recently leaves; 0: as many as fit")
@@ -259,7 +248,7 @@ std::string model_name(const std::filesystem::path& path) {
 }
 
 // A folder's models, by their names. One that is alone in a folder within it has that folder's name.
-std::vector<std::pair<std::string, std::string>> models_of(const std::string& folder) {
+std::vector<serve::Offer> models_of(const std::string& folder) {
   namespace fs = std::filesystem;
   std::map<std::string, std::string> models;
   std::error_code error;
@@ -278,7 +267,9 @@ std::vector<std::pair<std::string, std::string>> models_of(const std::string& fo
       models[list(each.path()).size() == 1 ? each.path().filename().string() : name] = path;
   }
   if (models.empty()) throw Failed("there are no .gguf files in " + folder);
-  return {models.begin(), models.end()};
+  std::vector<serve::Offer> offers;
+  for (const auto& [name, path] : models) offers.push_back({name, path});
+  return offers;
 }
 
 greta_pooling pooling_named(const std::string& name) {
@@ -317,7 +308,7 @@ std::vector<int> passed_sockets() {
   return sockets;
 }
 
-serve::Options settled(const ServeOptions& options) {
+serve::Options settled(const CLI::App& app, const ServeOptions& options) {
   serve::Options serve = options.serve;
   serve.sockets = passed_sockets();
   for (const std::string& key : parts_of(options.keys, ',')) serve.keys.push_back({key});
@@ -330,55 +321,29 @@ serve::Options settled(const ServeOptions& options) {
   std::error_code error;
   if (!serve.slot_folder.empty() && !std::filesystem::is_directory(serve.slot_folder, error))
     throw Failed("--slot-save-path: there is no folder " + serve.slot_folder);
-  serve.parallel = options.parallel < 1 ? 4 : static_cast<uint32_t>(options.parallel);
-  if (options.sampling.mirostat == 1) throw Misused("--mirostat takes 2, or 0 for none");
-  serve.sampling = sampling_fields(options.sampling);
-  for (const auto& [name, field] : kGiven)
-    if (options.sampling.given.count(name)) serve.given.emplace_back(field);
-  if (options.sampling.given.count("sampling-seq"))
-    throw Misused("serve takes --samplers NAMES in place of --sampling-seq");
-  if (!options.template_file.empty()) serve.chat_template = read_file(options.template_file);
-  if (options.reasoning != "auto") {
-    Json arguments =
-        Json::parse(serve.template_arguments.empty() ? "{}" : serve.template_arguments, nullptr, false);
-    if (!arguments.is_object()) throw Misused("--chat-template-kwargs takes a JSON object");
-    arguments["enable_thinking"] = options.reasoning == "on";
-    serve.template_arguments = json_text(arguments, -1);
-  }
-  serve.raw_reasoning = options.reasoning_format == "none";
-  serve.max_tokens = options.predict;
-  serve.reasoning_tokens = options.reasoning_budget;
-  serve.shift = options.shift;
-  serve.draft_tokens =
-      options.sampling.speculation == "none" ? 0 : std::min(options.sampling.draft_tokens, 7U);
-  serve.host_cache_bytes =
-      options.cache_ram_mib < 0 ? UINT64_MAX >> 8 : static_cast<uint64_t>(options.cache_ram_mib) << 20;
-  serve.pooling = pooling_named(options.pooling);
+  settle_for_model(options, &serve);
   serve.sleep_s = options.sleep < 0 ? 0 : static_cast<uint32_t>(std::max<int64_t>(options.sleep, 1));
-  if (!options.models.empty()) {
-    if (!options.engine.model.path.empty()) throw Misused("-m and --models-dir exclude each other");
-    serve.models = models_of(options.models);
-  }
+  const bool many = !options.models.empty() || !options.presets.empty();
+  if (many && !options.engine.model.path.empty())
+    throw Misused("-m and --models-dir or --models-preset exclude each other");
+  if (!options.models.empty()) serve.models = models_of(options.models);
+  if (!options.presets.empty()) add_presets(options.presets, app, options, &serve.models);
   serve.say = [](const std::string& line) { note(line); };
   if (options.log_jsonl) serve.log = [](const std::string& line) { write_output(line + "\n"); };
   return serve;
 }
 
-int serve_model(const ServeOptions& options) {
+int serve_model(const CLI::App& app, const ServeOptions& options) {
   options.engine.verbosity.apply();
-  const serve::Options serve = settled(options);
+  const serve::Options serve = settled(app, options);
   Runtime runtime;  // closed after the server
   return serve::serve(serve, [&] {
     serve::Loaded loaded;
     if (serve.models.empty()) loaded.path = model_path(options.engine.model);
+    runtime.reset();  // one whose device was lost
     runtime = open_runtime(options.engine.device, loaded.path);
     loaded.runtime = runtime.get();
-    loaded.map = !options.engine.model.copy;
-    loaded.placement = placement_of(options.engine.device);
-    const ContextOptions& context = options.engine.context;
-    loaded.executor = executor_options(context, 0, 0);
-    loaded.executor.cache_tokens = static_cast<uint32_t>(options.cache_tokens);
-    loaded.whole_context = context.context == 0;
+    loaded.engine = engine_of(options);
     say_later_notes();
     return loaded;
   });
@@ -386,16 +351,76 @@ int serve_model(const ServeOptions& options) {
 
 }  // namespace
 
+std::vector<std::string> parts_of(const std::vector<std::string>& texts, char separator) {
+  std::vector<std::string> parts;
+  for (const std::string& text : texts) {
+    std::istringstream stream(text);
+    for (std::string part; std::getline(stream, part, separator);) {
+      if (!part.empty() && part.back() == '\r') part.pop_back();
+      if (!part.empty()) parts.push_back(part);
+    }
+  }
+  return parts;
+}
+
+void add_for_model(CLI::App& app, ServeOptions& options) {
+  add_cache(app, options);
+  add_answers(app, options);
+  add_options(app, options.sampling);
+  add_mapping(app, options.engine.model);
+  add_options(app, options.engine.context);
+  add_placement(app, options.engine.device);
+}
+
+void settle_for_model(const ServeOptions& options, serve::Options* serve) {
+  serve->parallel = options.parallel < 1 ? 4 : static_cast<uint32_t>(options.parallel);
+  if (options.sampling.mirostat == 1) throw Misused("--mirostat takes 2, or 0 for none");
+  serve->sampling = sampling_fields(options.sampling);
+  for (const auto& [name, field] : kGiven)
+    if (options.sampling.given.count(name)) serve->given.emplace_back(field);
+  if (options.sampling.given.count("sampling-seq"))
+    throw Misused("serve takes --samplers NAMES in place of --sampling-seq");
+  if (!options.template_file.empty()) serve->chat_template = read_file(options.template_file);
+  if (options.reasoning != "auto") {
+    Json arguments =
+        Json::parse(serve->template_arguments.empty() ? "{}" : serve->template_arguments, nullptr, false);
+    if (!arguments.is_object()) throw Misused("--chat-template-kwargs takes a JSON object");
+    arguments["enable_thinking"] = options.reasoning == "on";
+    serve->template_arguments = json_text(arguments, -1);
+  }
+  serve->raw_reasoning = options.reasoning_format == "none";
+  serve->max_tokens = options.predict;
+  serve->reasoning_tokens = options.reasoning_budget;
+  serve->shift = options.shift;
+  serve->draft_tokens =
+      options.sampling.speculation == "none" ? 0 : std::min(options.sampling.draft_tokens, 7U);
+  serve->host_cache_bytes =
+      options.cache_ram_mib < 0 ? UINT64_MAX >> 8 : static_cast<uint64_t>(options.cache_ram_mib) << 20;
+  serve->pooling = pooling_named(options.pooling);
+}
+
+serve::Engine engine_of(const ServeOptions& options) {
+  serve::Engine engine;
+  engine.map = !options.engine.model.copy;
+  engine.placement = placement_of(options.engine.device);
+  const ContextOptions& context = options.engine.context;
+  engine.executor = executor_options(context, 0, 0);
+  engine.executor.cache_tokens = static_cast<uint32_t>(options.cache_tokens);
+  engine.whole_context = context.context == 0;
+  return engine;
+}
+
 Action serve_command(CLI::App& app) {
   auto options = std::make_shared<ServeOptions>();
   add_network(app, *options);
   add_serving(app, *options);
   add_models(app, *options);
+  add_cache(app, *options);
   add_answers(app, *options);
   add_options(app, options->sampling);
   add_options(app, options->engine);
   app.footer("docs/server.md has the endpoints. The options of sampling hold where a request says nothing.");
-  return [options] { return serve_model(*options); };
+  return [options, &app] { return serve_model(app, *options); };
 }
 
 }  // namespace greta::cli
