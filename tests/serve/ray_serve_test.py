@@ -1,0 +1,127 @@
+"""greta_ray.app under Ray Serve with three nodes in this machine. GRETA_RAY_PYTHON names a Python with ray[serve]; by hand, as it takes minutes.
+
+Streams pass through, who leaves ends its request, beginnings stay with their replica, and a node is killed under load.
+"""
+import concurrent.futures
+import http.client
+import json
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+try:
+    import ray
+    from ray import serve
+    from ray.cluster_utils import Cluster
+except ImportError:
+    python = os.environ.get("GRETA_RAY_PYTHON")
+    if python and "GRETA_RAY_ASKED" not in os.environ:
+        sys.exit(subprocess.run([python, "-B", *sys.argv], env={**os.environ, "GRETA_RAY_ASKED": "1"}, check=False).returncode)
+    print("skipped: there is no ray (GRETA_RAY_PYTHON names a Python that has it)")
+    sys.exit(77)
+
+from server import MODEL, ROOT, main
+
+BINDINGS = str(ROOT / "bindings" / "ray")
+sys.path.insert(0, BINDINGS)
+os.environ["PYTHONPATH"] = BINDINGS
+import greta_ray  # noqa: E402
+from greta_ray.app import build  # noqa: E402
+
+LIMIT = 300
+PORT = 18231
+
+
+def ask(body, path="/v1/completions"):
+    link = http.client.HTTPConnection("127.0.0.1", PORT, timeout=LIMIT)
+    link.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+    answer = link.getresponse()
+    return link, answer
+
+
+def whole(i, turn=0):
+    text = f"Story {i} of the fox. " * 50 + "And then? " * turn
+    link, answer = ask({"prompt": text, "max_tokens": 4, "temperature": 0})
+    told = json.loads(answer.read())
+    link.close()
+    return answer.status, told
+
+
+class RayServe(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "resources": {"head": 10}})
+        cls.nodes = [cls.cluster.add_node(num_cpus=1, resources={"replica": 1}) for _ in range(3)]
+        ray.init(address=cls.cluster.address, runtime_env={"env_vars": {"PYTHONPATH": BINDINGS, "GRETA_CLI": os.environ["GRETA_CLI"]}})
+        serve.start(proxy_location="HeadOnly", http_options={"host": "127.0.0.1", "port": PORT})
+        args = ["-m", MODEL, "--device", "cpu", "-t", 1, "--exact"]
+        serve.run(build(args, replicas=3, parallel=4, options={"ray_actor_options": {"num_cpus": 1, "resources": {"replica": 1}}},
+                        ingress_options={"ray_actor_options": {"num_cpus": 0, "resources": {"head": 1}}}))
+
+    @classmethod
+    def tearDownClass(cls):
+        serve.shutdown()
+        ray.shutdown()
+        cls.cluster.shutdown()
+
+    def pids(self):
+        found = subprocess.run(["pgrep", "-f", " serve .*/greta-[^/]*/greta.sock"], capture_output=True, text=True, check=False).stdout.split()
+        return [int(each) for each in found]
+
+    def test_1_streams_pass_through(self):
+        link, answer = ask({"messages": [{"role": "user", "content": "A story."}], "stream": True, "max_tokens": 8, "temperature": 0}, "/v1/chat/completions")
+        self.assertEqual((answer.status, answer.getheader("content-type").split(";")[0]), (200, "text/event-stream"))
+        lines = [line.strip() for line in answer if line.strip()]
+        self.assertEqual(lines[-1], b"data: [DONE]")
+        link.close()
+        link, answer = ask({"messages": 5}, "/v1/chat/completions")
+        self.assertEqual((answer.status, json.loads(answer.read())["error"]["param"]), (400, "messages"))
+
+    def test_2_beginnings_stay_and_a_node_is_killed(self):
+        def hit_rate(turn):
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                answers = list(pool.map(lambda i: whole(i, turn), range(24)))
+            self.assertEqual({status for status, _ in answers}, {200}, [told for status, told in answers if status != 200][:1])
+            usage = [told["usage"] for _, told in answers]
+            return sum(each["prompt_tokens_details"]["cached_tokens"] for each in usage) / sum(each["prompt_tokens"] for each in usage)
+        hit_rate(0)
+        before = hit_rate(1)
+        self.assertGreater(before, 0.8)
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            work = [pool.submit(whole, i % 24, 2 + i // 24) for i in range(96)]
+            concurrent.futures.wait(work[:20])
+            self.cluster.remove_node(self.nodes.pop(), allow_graceful=False)
+            statuses = [each.result(LIMIT)[0] for each in work]
+        self.assertEqual(statuses, [200] * 96)
+        hit_rate(6)
+        self.assertGreater(hit_rate(7), 0.9 * before)
+
+    def test_0_who_leaves_ends_the_request(self):
+        link, answer = ask({"prompt": "Once upon a time", "n_predict": -1, "n_probs": 100, "ignore_eos": True, "stream": True}, "/completion")
+        answer.readline()
+        sockets = [path for path in map(self.socket_of, self.pids()) if path]
+
+        def running():
+            return sum(greta_ray.total(greta_ray.parse(self.metrics(path)), "vllm:num_requests_running") for path in sockets)
+        self.assertEqual(running(), 1)
+        answer.close()
+        link.close()
+        deadline = time.monotonic() + LIMIT
+        while running():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+
+    @staticmethod
+    def socket_of(pid):
+        words = open(f"/proc/{pid}/cmdline", encoding="utf-8").read().split("\0")
+        return words[words.index("--host") + 1] if "--host" in words else None
+
+    @staticmethod
+    def metrics(path):
+        return subprocess.run(["curl", "-s", "--unix-socket", path, "http://localhost/metrics"], capture_output=True, text=True, check=True).stdout
+
+
+if __name__ == "__main__":
+    main()
