@@ -2,7 +2,7 @@
 import pathlib
 import tempfile
 
-from server import Server, ServerTest, chat_body, main
+from server import ROOT, Server, ServerTest, chat_body, main
 
 STORY = "Once upon a time there was a little fox who lived in a wood. " * 12
 
@@ -95,6 +95,31 @@ class Slots(ServerTest):
         self.assertEqual(refused(400, "state", *post, "/slots/0?action=restore", {"filename": "bad.bin"})["param"], "filename")
         path.unlink()
         self.assertEqual(ask(self.server, "A fox.")["tokens_predicted"], 4)
+
+
+class States(ServerTest):
+    """A model whose layers keep states is saved. What is saved stands behind its last token, so other texts have no use for it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.server = Server("--slot-save-path", cls.folder.name, "--parallel", 2, model=ROOT / "tests" / "golden" / "architectures" / "granitehybrid-converted.gguf")
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.folder.cleanup()
+
+    def test_saved_and_not_restored(self):
+        tokens = [i % 40 + 3 for i in range(100)]
+        body = {"prompt": tokens, "n_predict": 6, "temperature": 0, "ignore_eos": True, "id_slot": 1, "return_tokens": True}
+        first = self.server.post("/completion", body)
+        saved = self.server.post("/slots/1?action=save", {"filename": "state.bin"})
+        self.assertEqual(saved["n_saved"], 106)
+        self.assertEqual(saved["n_written"], pathlib.Path(self.folder.name, "state.bin").stat().st_size)
+        self.refused(400, "states", "POST", "/slots/0?action=restore", {"filename": "state.bin"})
+        # What the cache has of it goes on to be used.
+        self.assertEqual(self.server.post("/completion", body)["content"], first["content"])
 
 
 class NoFolder(ServerTest):
