@@ -1,5 +1,5 @@
-# The kernels that Vulkan and HIP have by the same lines. kernels/<backend>/CMakeLists.txt includes this before
-# its own; each of them has a source for each line.
+# The kernels that Vulkan and HIP have by the same lines, each with sources of its own.
+# kernels/<backend>/CMakeLists.txt includes this before its own lines.
 
 # Weights, in GGUF order and in planes: every op reads every type, and these are the definition of right.
 foreach(layout gguf planes)

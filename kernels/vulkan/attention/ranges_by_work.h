@@ -1,14 +1,20 @@
-// How the groups of attention_lone and attention_lone_heads share the rows of a step, each of which is the
-// only one of its sequence. All rows together have as many pages as the step has to read. They are cut into
+// How the groups of attention_lone and its kin share the rows of a step, each of which is the only one of its
+// sequence. All rows together have as many pages as the step has to read. They are cut into
 // ranges of equal length, the last one of a row excepted, so that there are about as many ranges as the grid
 // has groups for a KV head, whatever the lengths are. Group (kv_head, i) takes range i, counted through the
 // rows in order.
 //
-// Before it includes this file the kernel declares Share, pages_of(), first_range and kMinSplitPages.
-#ifndef GRETA_VULKAN_ATTENTION_LONE_H
-#define GRETA_VULKAN_ATTENTION_LONE_H
+// Before it includes this file the kernel declares pages_of() and kMinSplitPages.
+#ifndef GRETA_VULKAN_ATTENTION_RANGES_BY_WORK_H
+#define GRETA_VULKAN_ATTENTION_RANGES_BY_WORK_H
 #extension GL_KHR_shader_subgroup_ballot : require
+#include "kernels/vulkan/halves.h"
 #include "kernels/vulkan/lanes.h"
+
+const bool kMayStoreHalves = true;
+void store_as_halves(uint at, vec4 y) { store_halves(halves_at(), at, y); }
+
+uint first_range;  // of the token, among the ranges of the step
 
 uint ranges_of(uint pages, uint each) { return (pages + each - 1) / each; }
 

@@ -1,29 +1,45 @@
-// What attention_heads does first: a group normalises and rotates the queries of its KV head. The group that
-// takes the newest position makes its key and value too, and stores them in their page.
+// Queries, keys and values of attention_heads and attention_lone_heads, for split.h: a group normalises and
+// rotates the queries of its KV head. The group that takes the newest position makes its key and value too,
+// and stores them in their page. queries_given.h has the same names.
 //
-// Before it includes this file the kernel declares its argument block `p`, an AttentionHeadsBlock, and the
-// constants kHeads, kKvHeads, kHeadsPerKv, kHeadWidth, kKeyType, kValueType and kSubgroups. The build defines
-// GROUP.
-#ifndef GRETA_VULKAN_ATTENTION_HEADS_H
-#define GRETA_VULKAN_ATTENTION_HEADS_H
+// Before it includes this file the kernel says by kLone whether each row is the only one of its sequence. The
+// build defines GROUP.
+#ifndef GRETA_VULKAN_ATTENTION_QUERIES_MADE_H
+#define GRETA_VULKAN_ATTENTION_QUERIES_MADE_H
 #include "kernels/vulkan/attention/cache.h"
+#include "kernels/vulkan/attention/split_basics.h"
 #include "kernels/vulkan/chain.h"
-#include "kernels/vulkan/norm/heads.h"
 
+layout(push_constant, scalar) uniform Push { AttentionHeadsBlock p; };
+layout(constant_id = 2) const uint kHeads = 1;
+layout(constant_id = 3) const uint kKvHeads = 1;
+layout(constant_id = 4) const uint kHeadWidth = 64;
+layout(constant_id = 5) const uint kKeyType = 1;
+layout(constant_id = 6) const uint kValueType = 1;
+layout(constant_id = 7) const uint kSoftcap = 0;  // its bits
 layout(constant_id = 8) const uint kEpsilon = 0;  // its bits
 layout(constant_id = 9) const uint kRopeWidth = 0;
 layout(constant_id = 10) const uint kRopeHalves = 0;
 layout(constant_id = 11) const uint kNorms = 0;
 
-#ifdef LONE_ROWS
 layout(constant_id = 12) const uint kHalves = 0;  // y in float16 for the next matmul, not in q8x16
-const uint kTokenStride = 1;
-#else
-const uint kTokenStride = 0;  // there is one token
-#endif
+const uint kTokenStride = kLone ? 1 : 0;          // else there is one token
+
+const uint kHeadsPerKv = kHeads / kKvHeads;  // query heads that share a KV head
+const uint kKeyWidth = kHeadWidth, kValueWidth = kHeadWidth;
+
+#include "kernels/vulkan/norm/heads.h"
 
 shared vec4 made[(kHeadsPerKv + 2) * kHeadWidth / 4];  // heads: queries, key, value
 shared float subgroup_squares[GROUP / 4];              // one for each subgroup, of at least 4 lanes
+
+float sink_of(uint head) { return kNone; }
+uint value_stride() { return kHeadWidth; }
+vec4 query_at(uint t, uint head, uint i) { return made[head % kHeadsPerKv * (kHeadWidth / 4) + i]; }
+
+// Of lone rows: whether y is wanted in float16, and where.
+bool stores_halves() { return kHalves != 0; }
+byte_address halves_at() { return p.rounded; }
 
 // The factors of the norms over all heads of queries and over all heads of keys; negative where each head has
 // its own. Half of the threads add up the squares of each, in the order of rope_heads, which has as many
