@@ -623,6 +623,71 @@ typedef struct greta_model_info {
 /* Describes a model. Set struct_size of out_info before the call. */
 GRETA_API greta_status greta_model_describe(const greta_model* model, greta_model_info* out_info);
 
+/* ---- adapters: what changes a model without changing its weights --------------------------------- */
+
+typedef struct greta_adapter greta_adapter;
+
+typedef enum greta_adapter_kind {
+  GRETA_ADAPTER_LORA = 1,    /* Matrices of low rank beside those of the model. */
+  GRETA_ADAPTER_CONTROL = 2, /* A control vector: it is added to the outputs of layers. */
+  GRETA_ADAPTER_KIND_MAX = 0x7fffffff
+} greta_adapter_kind;
+
+typedef struct greta_adapter_options {
+  uint32_t struct_size;
+  uint32_t first_layer;      /* Of a control vector: the first layer that it acts on; 0: layer 1. */
+  uint32_t last_layer;       /* And the last one, which belongs to them; 0: the last layer of the model. */
+  uint32_t reserved;         /* 0. */
+} greta_adapter_options;
+
+typedef struct greta_adapter_info {
+  uint32_t struct_size;
+  greta_adapter_kind kind;
+  char name[128];            /* general.name of the file, cut to fit; "" if there is none. */
+  char architecture[64];     /* Of the models that it is for; "" where the file does not say. */
+  uint32_t matrices;         /* Of the model, for which a LoRA has two of its own each. */
+  uint32_t directions;       /* Layers for which a control vector has a direction. */
+  uint32_t least_rank, most_rank; /* Of the LoRA's matrices. */
+  float alpha;               /* adapter.lora.alpha; the products are multiplied by alpha / rank. 0: by 1. */
+  uint32_t users;            /* Sessions and requests that have it now. */
+  uint64_t tensor_bytes;     /* All tensors in the file. */
+  uint64_t device_bytes;     /* What it takes in the memory of the model's devices; 0 for a file. */
+  uint64_t identity;         /* A hash of the metadata and all tensors, and of the range of layers. */
+} greta_adapter_info;
+
+/* Describes the adapter in a file, after it was read whole and checked by itself, without a model. A file
+ * that is no adapter, or has something wrong, gives GRETA_ERROR_FILE with the tensor's name. Set struct_size
+ * of out_info before the call. */
+GRETA_API greta_status greta_file_adapter(const greta_file* file, greta_adapter_info* out_info);
+
+/* Opens an adapter beside a model: a LoRA (general.type is "adapter"), or a control vector
+ * (general.architecture is "controlvector"). Its matrices are copied to the model's devices. The weights stay
+ * as they are, and nothing changes until a session or a request asks for the adapter.
+ *
+ * Errors, with the tensor's name:
+ *   GRETA_ERROR_FILE         One matrix of a pair is missing, the ranks of a pair differ, a number is not
+ *                            finite, the model lacks a tensor, or has one of another shape.
+ *   GRETA_ERROR_ARGUMENT     It is for models of another architecture, or the range of layers is wrong.
+ *   GRETA_ERROR_UNSUPPORTED  The kind of adapter or of tensor is not supported.
+ *   GRETA_ERROR_FULL         The model has 1024 adapters.
+ *   GRETA_ERROR_MEMORY       The device has no room for it.
+ * After any of them the model is as it was.
+ *
+ * model        must outlive the adapter
+ * source       required; read during the call. Its memory must outlive the adapter.
+ * options      may be NULL for the defaults
+ * out_adapter  the new adapter, to be closed with greta_adapter_close */
+GRETA_API greta_status greta_adapter_open(greta_model* model, const greta_source* source,
+                                          const greta_adapter_options* options, greta_adapter** out_adapter);
+
+/* Closes an adapter. While sessions or requests have it, the call gives GRETA_ERROR_ARGUMENT with their
+ * number and changes nothing; a request has its adapters until it is closed. Executors that have run steps
+ * with the adapter give its memory back when they next look for adapters, or are closed. NULL is ignored. */
+GRETA_API greta_status greta_adapter_close(greta_adapter* adapter);
+
+/* Describes an open adapter. Set struct_size of out_info before the call. */
+GRETA_API greta_status greta_adapter_describe(const greta_adapter* adapter, greta_adapter_info* out_info);
+
 /* ---- tokenizers ---------------------------------------------------------------------------------- */
 
 typedef struct greta_tokenizer greta_tokenizer;
@@ -808,6 +873,22 @@ GRETA_API void greta_session_close(greta_session* session);
  * so there may be no room for it (GRETA_ERROR_FULL). A private executor lives until its last session is
  * closed. */
 GRETA_API greta_status greta_session_fork(greta_session* session, greta_session** out_session);
+
+/* Sets the adapters of the tokens that are fed from now on, in place of those that were set before. What was
+ * fed stays as it was computed. Sessions of one executor may have different adapters in one step. An adapter
+ * of scale 0 is left out, so that the session computes as without it, bit for bit. A state that is saved
+ * belongs to its adapters and their scales: a session with others refuses it, and where not all tokens were
+ * fed with the same ones, saving is refused (GRETA_ERROR_UNSUPPORTED). A fork has the same adapters.
+ *
+ * The executor allocates the memory for its largest step with these adapters now. Where there is none
+ * (GRETA_ERROR_MEMORY), or an argument is wrong, the session keeps the adapters that it has.
+ *
+ * adapters  [count] open adapters of the session's model, each at most once
+ * scales    [count] finite factors; NULL: 1 for all
+ * count     at most 16; 0: none */
+GRETA_API greta_status greta_session_set_adapters(greta_session* session,
+                                                  const greta_adapter* const* adapters, const float* scales,
+                                                  size_t count);
 
 GRETA_API uint32_t greta_session_position(const greta_session* session); /* How many tokens it holds. */
 GRETA_API uint32_t greta_session_context(const greta_session* session);  /* The most that it may hold. */
@@ -1495,6 +1576,11 @@ typedef struct greta_request_options {
   uint32_t call_pieces;      /* 1: calls of tools come while they are written, where a model writes their
                               * arguments as JSON: GRETA_EVENT_CALL_START, then GRETA_EVENT_CALL_PIECE, then
                               * GRETA_EVENT_TOOL_CALL. */
+  const greta_adapter* const* adapters; /* [adapter_count] as with greta_session_set_adapters. Requests share
+                                         * pages of the prefix cache only with those of the same adapters
+                                         * and scales. */
+  const float* adapter_scales; /* [adapter_count]; NULL: 1 for all. */
+  size_t adapter_count;
 } greta_request_options;
 
 /* Adds a request. What is wrong with the options is said here; what goes wrong later ends the request.

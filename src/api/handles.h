@@ -125,6 +125,12 @@ class ChatManners {
   std::vector<Kept> kept_;  // the one that was used last at the end
 };
 
+// Executors keep the matrices of an adapter until their plans with it are gone.
+struct CountedAdapter {
+  std::deque<Counted> counted;  // by the model's devices
+  std::shared_ptr<greta::Adapter> adapter;
+};
+
 struct greta_model {
   greta_runtime* runtime = nullptr;
   StoredSource source;
@@ -133,10 +139,19 @@ struct greta_model {
   greta_tokenizer tokenizer;
   greta::SamplingDefaults sampling;  // what the file recommends
   mutable ChatManners manners;
+  mutable std::mutex adapters_mutex;
+  std::vector<const greta_adapter*> adapters;  // that are open
+};
+
+struct greta_adapter {
+  greta_model* model = nullptr;
+  std::shared_ptr<CountedAdapter> shared;
+  const greta::Adapter& adapter() const { return *shared->adapter; }
 };
 
 struct CountedExecutor {
   greta_runtime* runtime = nullptr;
+  greta_model* model = nullptr;
   std::deque<Counted> counted;  // by the model's devices
   std::unique_ptr<greta::Executor> executor;
 };
@@ -156,6 +171,9 @@ namespace greta {
 greta_status to_c(Status status);
 Status open_executor(greta_model& model, const greta_executor_options* given,
                      std::shared_ptr<CountedExecutor>* out);
+// Reads the adapters of a session or a request; null: none.
+Status read_adapters(const greta_model& model, const greta_adapter* const* adapters, const float* scales,
+                     size_t count, std::shared_ptr<const AdapterList>* out);
 Status read_executor_options(const greta_executor_options* given, ExecutorOptions* out);
 // Describes the model of a source and places it on devices of the runtime, by the caller's word or by memory.
 Status describe_placed(greta_runtime& runtime, Source&& source, const greta_placement* given,

@@ -166,6 +166,7 @@ Status greta::open_executor(greta_model& model, const greta_executor_options* gi
   GRETA_TRY(read_executor_options(given, &options));
   auto shared = std::make_shared<CountedExecutor>();
   shared->runtime = model.runtime;
+  shared->model = &model;
   const std::vector<uint64_t> free = model.runtime->free_bytes(model.model);
   GRETA_TRY(Executor::open(model.model, options, free, &shared->executor));
   shared->counted.resize(free.size());

@@ -130,7 +130,7 @@ Status read_saved(const greta_source* given, const Executor& executor, RequestOp
   Source opened;
   GRETA_TRY(stored.open(&opened));
   auto state = std::make_shared<SavedState>();
-  GRETA_TRY(read_state(opened, executor, state.get()));
+  GRETA_TRY(read_state(opened, executor, state.get(), identity_of(out->adapters)));
   const std::vector<int32_t>&held = state->tokens, &asked = out->tokens;
   if (asked.empty()) out->tokens = held;
   const size_t same = size_t(std::ranges::mismatch(held, asked).in1 - held.begin());
@@ -163,6 +163,7 @@ Status read_request_options(const greta_model& model, const Executor& executor,
   GRETA_TRY(read_stops(o.stop_strings, o.stop_count, &stops));
   out->stops.assign(stops.begin(), stops.end());
   GRETA_TRY(within(read_sampling(model, o.sampling, out), "sampling"));
+  GRETA_TRY(read_adapters(model, o.adapters, o.adapter_scales, o.adapter_count, &out->adapters));
   if (o.embed) GRETA_TRY(within(read_embed(model.model, o.embed, &out->embed.emplace()), "embed"));
   GRETA_TRY(read_prompt(model, o, out));
   if (out->share_state && !o.state) return fail(Code::Argument, "share_state is set, and there is no state");

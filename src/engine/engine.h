@@ -1,5 +1,6 @@
 // The engine turns a model's file and tokens into logits and text.
 #pragma once
+#include "engine/adapter/adapter.h"
 #include "engine/executor/executor.h"
 #include "engine/executor/place.h"
 #include "engine/model/model.h"

@@ -421,6 +421,56 @@ class greta_model_info(Structure):
     ]
 
 
+class greta_adapter_kind(enum.IntEnum):
+    GRETA_ADAPTER_LORA = 1
+    GRETA_ADAPTER_CONTROL = 2
+    GRETA_ADAPTER_KIND_MAX = 2147483647
+
+
+class greta_adapter_options(Structure):
+    struct_size: int
+    first_layer: int
+    last_layer: int
+    reserved: int
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("first_layer", c_uint32),
+        ("last_layer", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class greta_adapter_info(Structure):
+    struct_size: int
+    kind: int
+    name: Text
+    architecture: Text
+    matrices: int
+    directions: int
+    least_rank: int
+    most_rank: int
+    alpha: float
+    users: int
+    tensor_bytes: int
+    device_bytes: int
+    identity: int
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("kind", c_uint32),
+        ("name", c_char * 128),
+        ("architecture", c_char * 64),
+        ("matrices", c_uint32),
+        ("directions", c_uint32),
+        ("least_rank", c_uint32),
+        ("most_rank", c_uint32),
+        ("alpha", c_float),
+        ("users", c_uint32),
+        ("tensor_bytes", c_uint64),
+        ("device_bytes", c_uint64),
+        ("identity", c_uint64),
+    ]
+
+
 class greta_encode_flags(enum.IntEnum):
     GRETA_ENCODE_BOS = 1
     GRETA_ENCODE_SPECIAL = 2
@@ -959,6 +1009,9 @@ class greta_request_options(Structure):
     reserved4: int
     share_state: int
     call_pieces: int
+    adapters: Any
+    adapter_scales: Any
+    adapter_count: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("max_tokens", c_uint32),
@@ -994,6 +1047,9 @@ class greta_request_options(Structure):
         ("reserved4", c_uint32),
         ("share_state", c_uint32),
         ("call_pieces", c_uint32),
+        ("adapters", POINTER(c_void_p)),
+        ("adapter_scales", POINTER(c_float)),
+        ("adapter_count", c_size_t),
     ]
 
 
@@ -1262,6 +1318,10 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "greta_model_open": (c_uint32, (c_void_p, POINTER(greta_model_options), POINTER(c_void_p),)),
     "greta_model_close": (None, (c_void_p,)),
     "greta_model_describe": (c_uint32, (c_void_p, POINTER(greta_model_info),)),
+    "greta_file_adapter": (c_uint32, (c_void_p, POINTER(greta_adapter_info),)),
+    "greta_adapter_open": (c_uint32, (c_void_p, POINTER(greta_source), POINTER(greta_adapter_options), POINTER(c_void_p),)),
+    "greta_adapter_close": (c_uint32, (c_void_p,)),
+    "greta_adapter_describe": (c_uint32, (c_void_p, POINTER(greta_adapter_info),)),
     "greta_tokenizer_open": (c_uint32, (c_void_p, greta_log_callback, c_void_p, POINTER(c_void_p),)),
     "greta_tokenizer_close": (None, (c_void_p,)),
     "greta_model_tokenizer": (c_void_p, (c_void_p,)),
@@ -1283,6 +1343,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "greta_session_open": (c_uint32, (c_void_p, POINTER(greta_session_options), POINTER(c_void_p),)),
     "greta_session_close": (None, (c_void_p,)),
     "greta_session_fork": (c_uint32, (c_void_p, POINTER(c_void_p),)),
+    "greta_session_set_adapters": (c_uint32, (c_void_p, POINTER(c_void_p), POINTER(c_float), c_size_t,)),
     "greta_session_position": (c_uint32, (c_void_p,)),
     "greta_session_context": (c_uint32, (c_void_p,)),
     "greta_session_truncate": (c_uint32, (c_void_p, c_uint32,)),
@@ -1352,6 +1413,7 @@ ENUMS: tuple[Any, ...] = (
     greta_unused_verdict,
     greta_cache_type,
     greta_placement_kind,
+    greta_adapter_kind,
     greta_encode_flags,
     greta_token_kind,
     greta_fill_token,
@@ -1378,6 +1440,8 @@ STRUCTS: tuple[Any, ...] = (
     greta_memory_plan,
     greta_device_plan,
     greta_model_info,
+    greta_adapter_options,
+    greta_adapter_info,
     greta_message,
     greta_session_options,
     greta_batch_item,

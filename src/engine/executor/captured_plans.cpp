@@ -33,11 +33,13 @@ Status Executor::compile(const std::function<Status()>& want) {
 Status Executor::build(const StepKey& key, size_t segment, GretaGraph* graph) {
   const Segment& part = segments_[segment];
   OnDevice& on = on_[part.device];
+  give_adapters(key, &on.buffers);
   GRETA_TRY(build_step(*model_.arch, model_.shape, model_.weights(), on.buffers, key, graph, part));
-  return graph->bind(*on.kernels, on.arena.all());
+  return graph->bind(*on.kernels, key.adapters ? on.adapter_arena.all() : on.arena.all());
 }
 
 Status Executor::make_plan(const StepKey& key) {
+  if (key.adapters) GRETA_TRY(reserve_arena(key));
   Planned plan{key, {}, std::vector<bool>(on_.size())};
   GRETA_TRY(compile([&]() -> Status {
     plan.graphs.clear();

@@ -44,6 +44,7 @@ Status Executor::acquire_sequence(uint32_t* out) {
 
 void Executor::release_sequence(uint32_t sequence) {
   truncate(sequence, 0);
+  adapters_[sequence] = nullptr;
   sequence_used_[sequence] = false;
 }
 
@@ -216,6 +217,7 @@ void Executor::forget_uploads() {
   rows_there_.clear();
   output_rows_there_.clear();
   runs_there_.reset();
+  scales_there_.clear();
   prefixes_there_ = false;
   std::fill(sampling_changed_.begin(), sampling_changed_.end(), true);
   for (uint32_t g = 0; g < plan_.groups.count; ++g)
@@ -253,6 +255,7 @@ Status Executor::upload_step(std::span<const Row> rows, const Planned& plan) {
   }
   GRETA_TRY(upload_rows(plan, count_lone(rows)));
   GRETA_TRY(upload_runs(rows));
+  GRETA_TRY(upload_scales(plan.key));
   if (apart()) GRETA_TRY(log_tokens(rows));
   if (plan.key.prefixes && !prefixes_there_) {
     GRETA_TRY(upload(host_prefixes(), sizeof(SharedPrefixes)));
@@ -357,6 +360,7 @@ Status Executor::prepare(std::span<const Row> rows, const Planned** out) {
   find_prefixes(rows, &key);
   note_wants(rows);
   GRETA_TRY(check_runs());
+  GRETA_TRY(find_adapters(rows, &key));
   GRETA_TRY(plan_for(key, out));
   GRETA_TRY(pools_[0].reserve(wants_, &copies_[0]));
   GRETA_TRY(reserve_windows(wants_));

@@ -166,6 +166,11 @@ class Executor {
   // none.
   void set_spare_pages(std::function<bool()> give_up) { spare_pages_ = std::move(give_up); }
   void set_sampling(uint32_t sequence, const DeviceSampling& sampling);
+  // The adapters of a sequence's next rows; null: none. The memory for the largest step with them is there
+  // when this returns.
+  Status set_adapters(uint32_t sequence, std::shared_ptr<const AdapterList> adapters);
+  const std::shared_ptr<const AdapterList>& adapters(uint32_t sequence) const { return adapters_[sequence]; }
+  uint64_t adapter_bytes(uint32_t device) const;  // what adapters have made it allocate there
   void set_pages_saved(uint32_t pages) { options_.pages_saved = pages; }  // as in ExecutorOptions
   // Stops a step that is compiling kernels. Any thread or signal handler may call it.
   void cancel(uint32_t sequence) { cancelled_[sequence].store(true, std::memory_order_relaxed); }
@@ -231,11 +236,13 @@ class Executor {
     DeviceMemory step;    // from which the device's StepState is updated
     DeviceMemory runs;    // and its StepRuns
     DeviceMemory tokens;  // and its token log, if another device embeds
+    DeviceMemory scales;  // of rows for adapters
   };
   // What the executor has on a device. Some is there only where a segment needs it.
   struct OnDevice {
     DeviceMemory arena, step, runs, rope, token_log, counters, drawn, readback;
-    DeviceMemory arrives, leaves;  // host memory through which residuals and pages cross
+    DeviceMemory adapter_arena, scales;  // of steps with adapters
+    DeviceMemory arrives, leaves;        // host memory through which residuals and pages cross
     Staged staged[kFlights];
     std::unique_ptr<Pool> cache;
     StepBuffers buffers;
@@ -253,6 +260,17 @@ class Executor {
         if (!kept) each.stream->abandon();
     }
   };
+  struct AdapterSet {  // of the steps that have these adapters and no others
+    uint32_t number;
+    std::vector<std::shared_ptr<const Adapter>> adapters;
+  };
+  Status allocate_scales(uint32_t device);
+  void drop_plans(uint32_t set);
+  Status find_set(std::vector<std::shared_ptr<const Adapter>>&& adapters, uint32_t* number);
+  void give_adapters(const StepKey& key, StepBuffers* to) const;
+  Status reserve_arena(const StepKey& key);
+  Status find_adapters(std::span<const Row> rows, StepKey* key);
+  Status upload_scales(const StepKey& key);
   Status barrier();  // on all streams
   Status allocate(uint32_t device);
   Status allocate_cache(uint32_t device);
@@ -354,6 +372,10 @@ class Executor {
   Flight flights_[kFlights];
   uint32_t flight_ = 0;  // the flight that is being recorded or comes next
   std::vector<Row> known_rows_;
+  std::vector<std::shared_ptr<const AdapterList>> adapters_;  // by sequence
+  std::vector<AdapterSet> sets_;                              // the one that was used last comes last
+  uint32_t last_set_ = 0;
+  std::vector<float> scales_, scales_there_;  // of the step's rows for its adapters; as the devices have them
   const std::vector<Segment> segments_;
   std::vector<OnDevice> on_;    // by device
   std::vector<Planned> plans_;  // destroyed before the streams and the kernels

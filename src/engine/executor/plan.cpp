@@ -237,6 +237,7 @@ Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorP
       cancelled_(options.sequences),
       takes_lone_rows_(has_lone_rows(model)),
       takes_prefixes_(has_prefix_rows(model)),
+      adapters_(options.sequences),
       segments_(segments_of(model.placement)),
       on_(model.devices.size()) {
   const uint32_t sequences = options.sequences + 1;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "engine/adapter/adapter.h"
 #include "engine/executor/transformer.h"
 #include "engine/model/weight_parts.h"
 
@@ -12,24 +13,20 @@ namespace greta {
 // A sequence of calls that may be fused with their neighbours.
 class Calls {
  public:
-  static constexpr uint32_t kMost = 12;
   Calls() = default;
-  Calls(std::initializer_list<Call> calls) {
-    for (const Call& call : calls) *this += call;
-  }
+  Calls(std::initializer_list<Call> calls) : calls_(calls) {}
   Calls& operator+=(const Call& call) {
-    calls_[count_++] = call;
+    calls_.push_back(call);
     return *this;
   }
   Calls& operator+=(const Calls& calls) {
-    for (const Call& call : calls.all()) *this += call;
+    calls_.insert(calls_.end(), calls.calls_.begin(), calls.calls_.end());
     return *this;
   }
-  std::span<const Call> all() const { return {calls_, count_}; }
+  std::span<const Call> all() const { return calls_; }
 
  private:
-  Call calls_[kMost];
-  uint32_t count_ = 0;
+  std::vector<Call> calls_;
 };
 
 // Makes calls with the operands that all of a step's calls share.
@@ -41,8 +38,8 @@ struct StepBuilder {
   GretaGraph& graph;
   CallMaker make{b.step_of(0), b.counters};  // by it calls find the rows, and pages of a group
 
-  Slice rows(uint64_t width, uint32_t count) { return graph.temporary(count * width * sizeof(float)); }
-  Slice rows(uint64_t width) { return rows(width, key.tokens); }
+  Slice rows(uint64_t width, uint32_t count) const { return graph.temporary(count * width * sizeof(float)); }
+  Slice rows(uint64_t width) const { return rows(width, key.tokens); }
 
   Call norm(const Tensor& gain, const Slice& x, const Slice& y, uint32_t heads = 1) const {
     return make.norm(gain, x, y, s.epsilon, heads);
@@ -61,21 +58,35 @@ struct StepBuilder {
     return norm({QuantType::f32, Layout::Gguf, 1, width, 1, b.ones}, x, y, heads);
   }
   // A product, and what follows it where the file has a factor for it.
-  Calls matmul(const ScaledTensor& weight, const Slice& x, const Slice& y, const Tensor& bias = {}) const {
+  Calls product(const ScaledTensor& weight, const Slice& x, const Slice& y, const Tensor& bias = {}) const {
     if (!there(weight.scale)) return {make.matmul(weight, x, y, bias.slice)};
     return {make.matmul(weight, x, y), make.scale(y, weight.scale.slice, bias.slice, weight.n)};
+  }
+  // The same with what adapters add to it.
+  Calls matmul(const ScaledTensor& weight, const Slice& x, const Slice& y, const Tensor& bias = {}) const {
+    return product(weight, x, y, bias) += low_rank(weight, x, y);
   }
   // The same with the matrices of experts. x has a slot for each of a token's experts, or one for all.
   Calls matmul_each(const ScaledTensor& weight, const Slice& x, const Slice& ids, const Slice& y,
                     uint32_t x_slots, const Tensor& bias) const {
     const uint32_t used = s.experts.used;
     Call product = make.matmul_each(weight, x, ids, y, used, x_slots);
+    const Calls more = low_rank_each(weight, x, ids, y, x_slots);
     if (there(weight.scale))
-      return {product,
-              make.scale_each(y, weight.scale.slice, bias.slice, used * weight.n, ids, {weight.count, used})};
+      return Calls{product, make.scale_each(y, weight.scale.slice, bias.slice, used * weight.n, ids,
+                                            {weight.count, used})} += more;
     product.slot[kBias] = bias.slice;
-    return {product};
+    return Calls{product} += more;
   }
+  // What adapters do (low_rank.cpp). They add to y, the product of a weight and x; to the embeddings; to the
+  // residual behind a layer; and to logits, which are made from h.
+  std::span<const std::shared_ptr<const Adapter>> adapters() const { return b.adapters; }
+  Calls low_rank(const Tensor& weight, const Slice& x, const Slice& y) const;
+  Calls low_rank_each(const Tensor& weight, const Slice& x, const Slice& ids, const Slice& y,
+                      uint32_t x_slots) const;
+  Status add_to_embeddings(const Slice& h);
+  Status add_directions(uint32_t layer, const Slice& h);
+  Status add_to_logits(const Weights& weights, const Slice& h, const Slice& logits);
   Call gate(const Slice& gate, const Slice& up, uint32_t width) const {
     return make.gate(gate, up, gate, width, uint32_t(arch.activation));
   }

@@ -389,13 +389,14 @@ struct Builder : StepBuilder {
     Calls calls = {row_norm(weights.output_norm, weights.output_norm_bias, h, normed)};
     calls += weights.tied
                  ? Calls{make.matmul(weights.token_embedding, normed, logits, weights.output_bias.slice)}
-                 : matmul(weights.output, normed, logits, weights.output_bias);
+                 : product(weights.output, normed, logits, weights.output_bias);
     Calls gathered;
     for (Call c : calls.all()) {
       c.rows_of = c.op == Op::Norm || c.op == Op::LayerNorm ? kRowsGather : kRowsOutputs;
       gathered += c;
     }
     GRETA_TRY(emit(gathered.all(), key.outputs));
+    GRETA_TRY(add_to_logits(weights, h, logits));
     if (s.final_softcap > 0 || s.logit_scale != 1) {
       Call c = make.softcap(logits, logits, s.vocab, s.final_softcap, s.logit_scale);
       c.rows_of = kRowsOutputs;
@@ -429,6 +430,7 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
   if (segment.embeds) {
     GRETA_TRY(builder.emit({builder.make.embed(weights.token_embedding, h, buffers.token_log,
                                                shape.embedding_scale, shape.vocab)}));
+    GRETA_TRY(builder.add_to_embeddings(h));
     if (shape.layer_embedding) GRETA_TRY(make_layer_inputs(builder, weights, h, &inputs));
   } else {
     GRETA_TRY(graph->copy(h, {buffers.arrives.buffer, buffers.arrives.offset, h.bytes}));
@@ -441,6 +443,7 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
     builder.make.step = buffers.step_of(cache.group);
     if (shape.parallel) {
       GRETA_TRY(builder.parallel_blocks(each, layer, cache, h));
+      GRETA_TRY(builder.add_directions(l, h));
       graph->name_part("down");
       continue;
     }
@@ -454,6 +457,7 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
     if (shape.layer_embedding) GRETA_TRY(add_layer_input(builder, layer, l, inputs, h));
     if (there(layer.layer_scale))
       GRETA_TRY(builder.emit({builder.make.scale(h, layer.layer_scale.slice, {}, shape.width)}));
+    GRETA_TRY(builder.add_directions(l, h));
     graph->name_part("layer input");
   }
   builder.make.step = buffers.step_of(0);

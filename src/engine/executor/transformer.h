@@ -1,6 +1,6 @@
 // Writes a transformer's forward step as calls, from which a plan is made.
 #pragma once
-#include "engine/model/tensor_store.h"
+#include "engine/adapter/adapter.h"
 
 namespace greta {
 
@@ -16,6 +16,7 @@ struct StepKey {
   LoneRows lone = LoneRows::None;  // what attention may make use of
   bool hidden = false;             // the outputs are hidden states, and there are no logits
   bool prefixes = false;           // of the lone rows some share pages that are read once (SharedPrefixes)
+  uint32_t adapters = 0;           // the number of the AdapterSet whose parts are added; 0: none
   bool operator==(const StepKey&) const = default;
 };
 
@@ -34,6 +35,8 @@ struct StepBuffers {
   Slice drawn;                 // [kMaxStepSequences][kDrawnPositions]: tokens for the host
   Slice runs;                  // StepRuns, where layers are recurrent
   Slice readback;              // logits [outputs][vocab] or hidden states [outputs][width] for the host
+  Slice scales;                // [adapters][StepKey::tokens]: of each row for each adapter
+  std::span<const std::shared_ptr<const Adapter>> adapters;  // of the step
   Slice arrives, leaves;  // [tokens][width] of a segment's first and last residual, where it is not whole
   // The pages of a layer: [pages] x page bytes. Without attention there are none.
   struct Cache {

@@ -143,7 +143,8 @@ Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape, D
   for (size_t d = 0; d < devices.size(); ++d) on_[d].maps = can_map(gguf.source(), *devices[d].filter.device);
   experts_used_ = std::max(1u, shape.experts.used);
   const bool apart = placement.embedding() != placement.output();
-  for (const NamedTensor& each : model_tensors(gguf, arch, shape, &w, apart)) {
+  named_ = model_tensors(gguf, arch, shape, &w, apart);
+  for (const NamedTensor& each : named_) {
     const uint32_t device = placement.device[each.piece];
     GRETA_TRY(find(gguf, each, devices[device].filter, device));
   }

@@ -26,6 +26,8 @@ class TensorStore {
   Status load(Gguf& gguf, Devices devices, const Progress& progress);
 
   const Weights& weights() const { return weights_; }
+  // The tensors that the model wants, of which the file may lack some. They point into weights().
+  const std::vector<NamedTensor>& named() const { return named_; }
   uint64_t device_bytes(uint32_t device) const;  // what load() allocates there
   uint64_t host_bytes() const;  // what it allocates in the host's memory, for devices to read there
   std::vector<uint64_t> piece_bytes() const;     // for each piece of the model
@@ -90,6 +92,7 @@ class TensorStore {
 
   Weights weights_;
   std::deque<std::vector<Tensor>> parts_;  // of tensors that one buffer cannot hold
+  std::vector<NamedTensor> named_;
   std::vector<Placed> placed_;
   uint32_t experts_used_ = 1;
   std::vector<OnDevice> on_;  // by device

@@ -20,8 +20,11 @@ struct RequestOptions : WritingOptions {
   std::shared_ptr<const Grammar> grammar;
   std::shared_ptr<const Grammar> held;  // the grammar with free reasoning before it; null: there is none
   std::vector<std::string> stops;
-  int32_t priority = 0;  // -kMaxPriority to kMaxPriority; the larger goes first
-  uint64_t salt = 0;     // only requests of the same salt share cached pages
+  int32_t priority = 0;                         // -kMaxPriority to kMaxPriority; the larger goes first
+  uint64_t salt = 0;                            // only requests of the same salt share cached pages
+  std::shared_ptr<const AdapterList> adapters;  // null: none
+  // What distinguishes cached pages: those of other salts, and those that other adapters have made.
+  uint64_t cache_salt() const { return identity_with(salt, identity_of(adapters)); }
   bool use_cache = true;
   std::shared_ptr<const SavedState> state;  // of the prompt's beginning, whose keys and values are used
   bool share_state = false;                 // and may be left in the prefix cache
@@ -88,7 +91,7 @@ class Request final : public Writing {
     return options.use_cache && !every_row && !options.state;
   }
   PrefixCache::User in_cache() {
-    return {path_, options_.salt, tokens(), sequence(), sent(), uint32_t(options_.tokens.size())};
+    return {path_, options_.cache_salt(), tokens(), sequence(), sent(), uint32_t(options_.tokens.size())};
   }
   uint64_t admission() const { return admission_; }    // in the order of first admissions; 0: never yet
   uint64_t line_since() const { return line_since_; }  // how many were admitted when it joined the line

@@ -100,7 +100,7 @@ bool Scheduler::fits(const Request& request) const {
   if (running_.size() == executor_.options().sequences) return false;
   const std::span<const int32_t> tokens = request.tokens();
   uint32_t wanted = std::min(executor_.plan().pages, pages_for(tokens.size() + 1));
-  if (request.adopts()) wanted -= cache_.pages_in_use(request.options().salt, tokens, wanted);
+  if (request.adopts()) wanted -= cache_.pages_in_use(request.options().cache_salt(), tokens, wanted);
   return wanted + running_.size() <= executor_.pages().free_pages() + index().idle_pages();
 }
 
@@ -119,6 +119,8 @@ Status Scheduler::start(Request& request) {
   GRETA_TRY(guarded([&] { return request.reserve(); }));
   uint32_t sequence = 0;
   GRETA_TRY(executor_.acquire_sequence(&sequence));
+  const Status set = guarded([&] { return executor_.set_adapters(sequence, request.options().adapters); });
+  if (!set.ok()) return executor_.release_sequence(sequence), set;
   request.enter(sequence);
   executor_.set_sampling(sequence, device_sampling(request.options().sampling));
   if (request.options().state) GRETA_TRY(guarded([&] { return load(request); }));

@@ -142,7 +142,7 @@ uint32_t Service::cached_tokens(const RequestOptions& options) {
   if (options.state) return uint32_t(std::min(options.state->tokens.size(), tokens.size() - 1));
   uint32_t cached = 0;
   if (Request::adopts(options))
-    between_steps([&] { cached = scheduler_.cached_tokens(options.salt, tokens); });
+    between_steps([&] { cached = scheduler_.cached_tokens(options.cache_salt(), tokens); });
   return cached;
 }
 

@@ -33,6 +33,13 @@ Status Session::fork(std::unique_ptr<Session>* out) {
   child->text_.sampler = text_.sampler;
   child->text_.grammar = text_.grammar;
   child->draft_tokens_ = draft_tokens_;
+  child->fed_with_ = fed_with_;
+  child->adapters_since_ = adapters_since_;
+  if (const auto& adapters = executor_->adapters(text_.sequence)) {
+    std::shared_ptr<const AdapterList> own;  // that counts as another user
+    GRETA_TRY(AdapterList::make(adapters->uses(), &own));
+    GRETA_TRY(executor_->set_adapters(child->text_.sequence, std::move(own)));
+  }
   *out = std::move(child);
   return {};
 }
@@ -55,6 +62,20 @@ Status Session::set_sampling(SamplerSettings settings) {
   return {};
 }
 
+Status Session::set_adapters(std::shared_ptr<const AdapterList> adapters) {
+  const std::optional<uint64_t> before = adapters_of_all();
+  GRETA_TRY(executor_->set_adapters(text_.sequence, std::move(adapters)));
+  fed_with_ = before;
+  adapters_since_ = position();
+  return {};
+}
+
+std::optional<uint64_t> Session::adapters_of_all() const {
+  const uint64_t now = identity_of(executor_->adapters(text_.sequence));
+  if (adapters_since_ == 0) return now;
+  return position() == adapters_since_ || fed_with_ == now ? fed_with_ : std::nullopt;
+}
+
 Status Session::sample(const float* logits, bool may_end, int32_t* token) {
   if (position() == 0) return fail(Code::Argument, "there is no token yet that another could follow");
   return text_.choose(executor_->model(), logits, may_end, token);
@@ -69,6 +90,7 @@ void Session::take_back(uint32_t position) {
   text_.take_back(position);
   text_.fed = there;
   behind_ = position - there;
+  adapters_since_ = std::min(adapters_since_, position);
 }
 
 Status Session::catch_up() {

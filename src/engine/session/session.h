@@ -1,6 +1,7 @@
 // A session is one sequence of an executor, with its position and its settings for choosing tokens.
 #pragma once
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "engine/write/writing.h"
@@ -48,6 +49,8 @@ class Session {
 
   Status set_sampling(SamplerSettings settings);  // a failure leaves the settings as they were
   const SamplerSettings& sampling() const { return text_.sampler.settings(); }
+  // The adapters of the tokens that are fed from now on. What is there stays as it was computed.
+  Status set_adapters(std::shared_ptr<const AdapterList> adapters);
   // The most tokens that are guessed and verified in one step of generate(), at most kMaxDraftTokens
   // (draft.h).
   Status set_draft_tokens(uint32_t most);
@@ -113,6 +116,8 @@ class Session {
   // Fails unless the items are different sessions of one executor.
   template <class AnyItem>
   static Status check_together(std::span<AnyItem> items);
+  // The identity of the adapters of all tokens; none if not all have the same.
+  std::optional<uint64_t> adapters_of_all() const;
   void take_back(uint32_t position);  // forgets what was fed and reserved from there on
   Status catch_up();                  // reads what is behind
   bool take_cancel() { return executor_->take_cancel(text_.sequence); }
@@ -121,6 +126,9 @@ class Session {
   Text text_;            // its tokens have room for the whole context and one that is drawn behind it
   uint32_t behind_ = 0;  // tokens behind those fed that are to be read again first (Executor::truncate)
   uint32_t draft_tokens_ = 0;
+  // The identity of the adapters with which the tokens before adapters_since_ were fed, if it is one for all.
+  std::optional<uint64_t> fed_with_ = 0;
+  uint32_t adapters_since_ = 0;  // where the adapters were set last
   std::vector<float> all_logits_;
   std::vector<float> embedding_;
   std::vector<Executor::Row> rows_;

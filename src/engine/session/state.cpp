@@ -17,11 +17,12 @@ uint64_t header_sum(const StateHeader& header) { return checksum(&header, offset
 
 }  // namespace
 
-StateHeader state_header(const Executor& executor, uint32_t tokens) {
-  return state_header(executor, tokens, executor.cache_form());
+StateHeader state_header(const Executor& executor, uint32_t tokens, uint64_t adapters) {
+  return state_header(executor, tokens, executor.cache_form(), adapters);
 }
 
-StateHeader state_header(const Executor& executor, uint32_t tokens, Executor::CacheForm form) {
+StateHeader state_header(const Executor& executor, uint32_t tokens, Executor::CacheForm form,
+                         uint64_t adapters) {
   const Shape& s = executor.model().shape;
   StateHeader h = {};
   memcpy(h.magic, kStateMagic, sizeof h.magic);
@@ -29,7 +30,7 @@ StateHeader state_header(const Executor& executor, uint32_t tokens, Executor::Ca
   h.header_bytes = sizeof h;
   h.total_bytes =
       sizeof h + uint64_t(tokens) * sizeof(int32_t) + executor.cache_bytes(tokens, form) + sizeof(uint64_t);
-  h.model = executor.model().identity;
+  h.model = identity_with(executor.model().identity, adapters);
   h.tokens = tokens;
   h.vocab = s.vocab;
   h.layers = s.layers;
@@ -82,7 +83,8 @@ Status check_origin(const StateHeader& header, const StateHeader& own) {
                   number.saved, number.here);
   if (header.model != own.model)
     return fail(Code::Unsupported,
-                "saved with another model of the same size, or with another file of this one");
+                "saved with another model of the same size, with another file of this one, or with other "
+                "adapters or scales");
   if (header.key_type != own.key_type || header.value_type != own.value_type)
     return fail(Code::Unsupported, "saved with a cache of %s keys and %s values, this session has %s and %s",
                 type_name(header.key_type), type_name(header.value_type), type_name(own.key_type),
@@ -114,13 +116,14 @@ Status StateReader::check_sum() {
   return saved == want ? Status{} : fail(Code::File, "damaged: the checksum is wrong");
 }
 
-Status StateReader::read_head(const Executor& executor, StateHeader* out, std::vector<int32_t>* tokens) {
+Status StateReader::read_head(const Executor& executor, uint64_t adapters, StateHeader* out,
+                              std::vector<int32_t>* tokens) {
   StateHeader& header = *out;
   if (source.size(0) < sizeof header)
     return fail(Code::File, "this is no saved session: it has %llu bytes", Number(source.size(0)));
   GRETA_TRY(read(&header, sizeof header));
   GRETA_TRY(check_form(header));
-  GRETA_TRY(check_origin(header, state_header(executor, 0)));
+  GRETA_TRY(check_origin(header, state_header(executor, 0, adapters)));
   const Shape& shape = executor.model().shape;
   const bool windows = form_of(header) == Executor::CacheForm::Windows;
   if (shape.recurrent_layers ? !windows : windows && !common_window(shape))
@@ -142,11 +145,11 @@ Status StateReader::read_head(const Executor& executor, StateHeader* out, std::v
   return {};
 }
 
-Status read_state(const Source& source, const Executor& executor, SavedState* out) {
+Status read_state(const Source& source, const Executor& executor, SavedState* out, uint64_t adapters) {
   if (source.parts() != 1) return fail(Code::Argument, "a saved session is one file");
   StateReader reader{source};
   const auto read = [&]() -> Status {
-    GRETA_TRY(reader.read_head(executor, &out->header, &out->tokens));
+    GRETA_TRY(reader.read_head(executor, adapters, &out->header, &out->tokens));
     out->cache.resize(executor.cache_bytes(out->header.tokens, form_of(out->header)));
     GRETA_TRY(reader.read(out->cache.data(), out->cache.size()));
     return reader.check_sum();
@@ -157,7 +160,9 @@ Status read_state(const Source& source, const Executor& executor, SavedState* ou
 
 Status save_state(Executor& executor, uint32_t sequence, std::span<const int32_t> tokens, SavedState* out) {
   const uint32_t count = uint32_t(tokens.size());
-  SavedState state{state_header(executor, count), {tokens.begin(), tokens.end()}, {}};
+  SavedState state{state_header(executor, count, identity_of(executor.adapters(sequence))),
+                   {tokens.begin(), tokens.end()},
+                   {}};
   state.cache.reserve(executor.cache_bytes(count, form_of(state.header)));
   GRETA_TRY(executor.save_cache(sequence, count, [&](const uint8_t* bytes, uint64_t more) {
     state.cache.insert(state.cache.end(), bytes, bytes + more);
@@ -219,13 +224,18 @@ uint64_t Session::state_bytes() const { return state_header(*executor_, position
 
 Status Session::save(WriteState write, void* user) {
   take_cancel();
+  const std::optional<uint64_t> adapters = adapters_of_all();
+  if (!adapters)
+    return fail(Code::Unsupported,
+                "the session's tokens were not all read with the same adapters and scales, so that no other "
+                "session could go on from its state");
   if (!executor_->can_save(text_.sequence, text_.fed)) {  // then the last token is read again, too
     const uint32_t there = executor_->truncate(text_.sequence, text_.fed - 1);
     behind_ = position() - there;
     text_.fed = there;
   }
   GRETA_TRY(catch_up());
-  const StateHeader header = state_header(*executor_, position());
+  const StateHeader header = state_header(*executor_, position(), *adapters);
   StateWriter writer{write, user, header.total_bytes};
   const auto put = [&](const void* bytes, uint64_t count) { return writer.put(bytes, count, take_cancel()); };
   GRETA_TRY(put(&header, sizeof header));
@@ -245,7 +255,7 @@ Status Session::restore(const Source& source) {
 Status Session::restore_from(StateReader& reader) {
   StateHeader header;
   std::vector<int32_t> tokens;
-  GRETA_TRY(reader.read_head(*executor_, &header, &tokens));
+  GRETA_TRY(reader.read_head(*executor_, identity_of(executor_->adapters(text_.sequence)), &header, &tokens));
   const Executor::CacheForm form = form_of(header);
   uint64_t left = executor_->cache_bytes(header.tokens, form);
   std::vector<uint8_t> piece;  // the sum is made here, since memory for uploads may be slow to read
@@ -266,6 +276,7 @@ Status Session::restore_from(StateReader& reader) {
   text_.take_back(0);
   text_.feed(tokens);
   behind_ = 0;
+  adapters_since_ = 0;
   return {};
 }
 

@@ -26,7 +26,7 @@ struct StateHeader {
   char magic[8];
   uint32_t version, header_bytes;  // with `magic` they keep their places in all versions
   uint64_t total_bytes;            // of the whole state
-  uint64_t model;                  // Model::identity
+  uint64_t model;                  // Model::identity, or with adapters identity_with() theirs
   uint32_t tokens, vocab;
   uint32_t layers, kv_heads, key_width, value_width;
   uint32_t key_type, value_type;  // kernels/abi/cache_types.def
@@ -38,8 +38,10 @@ static_assert(sizeof(StateHeader) == 80);
 
 // The header for `tokens` tokens, by default as this executor writes it. Where two are equal, so are the
 // cache's model, its types and the order of its bytes.
-StateHeader state_header(const Executor& executor, uint32_t tokens);
-StateHeader state_header(const Executor& executor, uint32_t tokens, Executor::CacheForm form);
+// `adapters` is the identity of those with which all tokens were read; 0: there were none.
+StateHeader state_header(const Executor& executor, uint32_t tokens, uint64_t adapters = 0);
+StateHeader state_header(const Executor& executor, uint32_t tokens, Executor::CacheForm form,
+                         uint64_t adapters = 0);
 inline Executor::CacheForm form_of(const StateHeader& header) {
   return header.version == 1 ? Executor::CacheForm::Whole : Executor::CacheForm::Windows;
 }
@@ -55,7 +57,8 @@ struct StateReader {
   Status check_sum();
   // Reads all before the keys and values. Fails unless the executor could have saved it and one of its
   // sequences can hold it.
-  Status read_head(const Executor& executor, StateHeader* header, std::vector<int32_t>* tokens);
+  Status read_head(const Executor& executor, uint64_t adapters, StateHeader* header,
+                   std::vector<int32_t>* tokens);
 };
 
 // A saved session in the host's memory.
@@ -66,7 +69,7 @@ struct SavedState {
 };
 
 // Reads and checks a whole state. Any thread may do so.
-Status read_state(const Source& source, const Executor& executor, SavedState* out);
+Status read_state(const Source& source, const Executor& executor, SavedState* out, uint64_t adapters = 0);
 // Copies the cache of the sequence's tokens, with which it can go on.
 Status save_state(Executor& executor, uint32_t sequence, std::span<const int32_t> tokens, SavedState* out);
 // Fills the sequence's cache with a state that the executor can hold.
