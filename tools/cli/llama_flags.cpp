@@ -34,7 +34,6 @@ constexpr char kNoNetwork[] = "nothing is downloaded: get the .gguf file yoursel
 constexpr char kFromFile[] = "it is taken from the model's file";
 constexpr char kHost[] = "use taskset, nice or numactl";
 constexpr char kNoDraft[] = "no second model guesses tokens; --spec ngram guesses from the text";
-constexpr char kNoVectors[] = "there are no control vectors yet; leave the flag out";
 constexpr char kOnlyText[] = "only text is read; leave the flag out";
 
 #define FLAG(names, value, fate, text)

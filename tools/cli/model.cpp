@@ -7,6 +7,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "adapters.h"
 #include "bundled.h"
 #include "console.h"
 #include "drivers.h"
@@ -317,7 +318,9 @@ Engine open_engine(const EngineOptions& options, bool tell) {
   warn_of_memory(engine, before);
   warn_of_context(engine, options.context.context);
   const greta_model_info& info = engine.info;
+  engine.adapters = open_adapters(engine.model.get(), options.adapters);
   engine.session = open_session(engine.model.get(), executor_options(options.context, info.context, 1));
+  use_adapters(engine.session.get(), engine.adapters);
   if (options.context.context < 0 && tell) {
     const uint32_t chosen = greta_session_context(engine.session.get());
     const std::string of = chosen < info.context ? format(" (the model has %u)", info.context) : "";

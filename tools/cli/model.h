@@ -60,10 +60,21 @@ Session open_session(greta_model* model, const greta_executor_options& executor)
 
 std::vector<greta_tensor_info> read_tensors(const greta_file* file);  // in the file's order
 
+struct CloseAdapter {
+  void operator()(greta_adapter* adapter) const { (void)greta_adapter_close(adapter); }
+};
+// Adapters that are open, with their scales. They are to be closed after the sessions that have them.
+struct Adapters {
+  std::vector<std::unique_ptr<greta_adapter, CloseAdapter>> open;
+  std::vector<std::string> paths;
+  std::vector<float> scales;
+};
+
 // The order of the members makes the children close first.
 struct Engine {
   Runtime runtime;
   Model model;
+  Adapters adapters;
   Session session;
   greta_model_info info;
   std::string model_name;  // of the file, without its folder

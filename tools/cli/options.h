@@ -73,12 +73,19 @@ struct ShiftOptions {
   int64_t keep = 0;  // tokens of the prompt that stay, and one that begins a text; -1: all of the prompt
 };
 
+// LoRAs and control vectors, some as FILE:SCALE.
+struct AdapterOptions {
+  std::vector<std::string> loras, scaled_loras, vectors, scaled_vectors;
+  std::vector<uint32_t> layers;  // of control vectors: the first and the last, or none
+};
+
 // The options of every command that runs a model.
 struct EngineOptions {
   VerbosityOptions verbosity;
   ModelOptions model;
   DeviceOptions device;
   ContextOptions context;
+  AdapterOptions adapters;
 };
 
 void add_options(CLI::App& app, VerbosityOptions& options);

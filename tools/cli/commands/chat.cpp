@@ -2,6 +2,7 @@
 #include <CLI/Config.hpp>
 
 #include "chat/talk.h"
+#include "adapters.h"
 #include "commands/commands.h"
 #include "console.h"
 #include "slips.h"
@@ -98,6 +99,7 @@ Action chat_command(CLI::App& app) {
   add_options(app, options->cache);
   add_options(app, options->sampling);
   add_options(app, options->engine);
+  add_options(app, options->engine.adapters);
   app.footer(
       "With -p, -f or a pipe the text is one message. It is answered, and then the program ends.\n"
       "On a terminal Ctrl-C stops an answer, /help lists the commands, and Ctrl-D leaves.");

@@ -1,6 +1,7 @@
 // greta-cli embed: prints a vector for each text, as llama-embedding does.
 #include <memory>
 
+#include "adapters.h"
 #include "commands/commands.h"
 #include "console.h"
 #include "json.h"
@@ -88,6 +89,7 @@ Action embed_command(CLI::App& app) {
   app.add_option("--embd-separator", options->separator, "what stands between texts [a line end]")
       ->type_name("TEXT");
   add_options(app, options->engine);
+  add_options(app, options->engine.adapters);
   return [options] { return embed(*options); };
 }
 

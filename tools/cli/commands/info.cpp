@@ -2,6 +2,7 @@
 #include <charconv>
 #include <memory>
 
+#include "adapters.h"
 #include "commands/commands.h"
 #include "commands/info_parts.h"
 #include "console.h"
@@ -250,6 +251,7 @@ struct Contents {
   std::vector<greta_tensor_info> tensors;
   std::vector<Unused> unused;
   Plan plan;
+  std::optional<AdapterFile> adapter;  // then there is no plan
 };
 
 Contents read_contents(const std::string& path, const greta_file* file, const InfoOptions& options) {
@@ -263,12 +265,16 @@ Contents read_contents(const std::string& path, const greta_file* file, const In
   contents.parts = 1;
   for (const greta_tensor_info& tensor : contents.tensors)
     contents.parts = std::max(contents.parts, tensor.part + 1);
-  contents.plan = make_plan(options, path, file, context_of(contents.metadata));
+  contents.adapter = read_adapter(file);
+  if (contents.adapter)
+    contents.plan.problem = "an adapter runs beside a model (--lora, --control-vector)";
+  else
+    contents.plan = make_plan(options, path, file, context_of(contents.metadata));
   return contents;
 }
 
 std::string as_text(const Contents& contents) {
-  const auto& [path, version, parts, size, metadata, tensors, unused, plan] = contents;
+  const auto& [path, version, parts, size, metadata, tensors, unused, plan, adapter] = contents;
   std::string text = format("file           %s\n", printable(path).c_str());
   text += format("version        %u\n", version);
   text += format("size           %llu bytes, %s, in %u part%s\n", static_cast<unsigned long long>(size),
@@ -286,7 +292,7 @@ std::string as_text(const Contents& contents) {
   text += shares_text("bytes by type", bytes_by_type(tensors));
   text += shares_text("bytes by part", bytes_by_part(tensors));
   if (verbosity() == Verbosity::kVerbose) text += unused_text(unused);
-  return text + plan_text(plan);
+  return text + (adapter ? as_text(*adapter) : plan_text(plan));
 }
 
 Json plan_json(const Plan& made) {
@@ -306,7 +312,7 @@ Json plan_json(const Plan& made) {
 }
 
 Json as_json(const Contents& contents) {
-  const auto& [path, version, parts, size, metadata, tensors, unused, plan] = contents;
+  const auto& [path, version, parts, size, metadata, tensors, unused, plan, adapter] = contents;
   Json json = {{"path", path},
                {"version", version},
                {"size_bytes", size},
@@ -318,6 +324,7 @@ Json as_json(const Contents& contents) {
                {"unused", Json::array()},
                {"memory_plan", plan_json(plan)}};
   if (!plan.problem.empty()) json["memory_plan_problem"] = plan.problem;
+  if (adapter) json["adapter"] = as_json(*adapter);
   for (const Metadata& entry : metadata) {
     json["metadata"][entry.key] = {{"type", entry.type}, {"value", entry.value}};
   }

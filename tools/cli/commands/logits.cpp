@@ -3,6 +3,7 @@
 #include <charconv>
 #include <memory>
 
+#include "adapters.h"
 #include "commands/commands.h"
 #include "console.h"
 #include "logits/npy.h"
@@ -51,7 +52,9 @@ int logits(const LogitsOptions& options) {
       throw Failed(format("--ids: %d is not a token: the vocabulary has %u tokens", id, info.vocab_size));
     }
   }
+  const Adapters adapters = open_adapters(model.get(), options.engine.adapters);
   const Session session = open_session(model.get(), executor_options(context, info.context, kRowsAtOnce));
+  use_adapters(session.get(), adapters);
   NpyWriter out(options.output, ids.size(), info.vocab_size);
   say_later_notes();
   for (size_t done = 0; done < ids.size();) {
@@ -77,6 +80,7 @@ Action logits_command(CLI::App& app) {
       ->type_name("OUT.npy")
       ->required();
   add_options(app, options->engine);
+  add_options(app, options->engine.adapters);
   app.get_option("--ctx-size")
       ->description("length of the context in tokens; 0: the model's [the number of ids]");
   return [options] { return logits(*options); };

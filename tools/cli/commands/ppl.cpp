@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 
+#include "adapters.h"
 #include "commands/commands.h"
 #include "console.h"
 #include "json.h"
@@ -156,7 +157,9 @@ int ppl(const PplOptions& options) {
   std::vector<int32_t> tokens = choose_tokens(options, text, measurement, tokenizer, info.vocab_size, size);
   uint64_t chunks = tokens.size() / size;
   if (options.chunks >= 0) chunks = std::min(chunks, static_cast<uint64_t>(options.chunks));
+  const Adapters adapters = open_adapters(model.get(), options.engine.adapters);
   const Session session = open_session(model.get(), executor);
+  use_adapters(session.get(), adapters);
   say_later_notes();
   if (!options.base.empty() && !options.compare) {
     const LogitsHeader header{size, static_cast<int32_t>(info.vocab_size), static_cast<int32_t>(chunks)};
@@ -199,6 +202,7 @@ Action ppl_command(CLI::App& app) {
       ->needs(base);
   app.add_flag("--json", options->json, "print the result as JSON");
   add_options(app, options->engine);
+  add_options(app, options->engine.adapters);
   options->context_option = app.get_option("--ctx-size")
                                 ->description("tokens of a chunk; 0: the context of the model")
                                 ->capture_default_str();

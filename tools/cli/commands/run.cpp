@@ -2,6 +2,7 @@
 #include <CLI/Config.hpp>
 #include <memory>
 
+#include "adapters.h"
 #include "commands/commands.h"
 #include "console.h"
 #include "model.h"
@@ -133,6 +134,7 @@ Action run_command(CLI::App& app) {
   app.add_flag("--prompt-cache-all", options->cache.all, "keep the generated text in the file, too");
   add_options(app, options->sampling);
   add_options(app, options->engine);
+  add_options(app, options->engine.adapters);
   app.footer("Ctrl-C stops the text. A second Ctrl-C ends the program.");
   return [options] { return run(*options); };
 }

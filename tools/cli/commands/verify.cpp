@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 
+#include "adapters.h"
 #include "commands/commands.h"
 #include "console.h"
 #include "json.h"
@@ -171,7 +172,8 @@ const Severity* severity_of_zeros(const greta_tensor_info& tensor, const greta_w
   const bool mostly = found.zero_blocks * 2 > found.blocks;
   const uint64_t block_bytes = tensor.size_bytes / found.blocks;
   const bool hole = mostly || found.zero_run_blocks * block_bytes >= kHoleBytes;
-  const bool table = contains(tensor.name, "embd.weight") || !strcmp(tensor.name, "output.weight");
+  const bool table = contains(tensor.name, "embd.weight") || !strcmp(tensor.name, "output.weight") ||
+                     contains(tensor.name, ".lora_b");  // which begins with zeros
   const bool gain = contains(tensor.name, "norm.weight");
   if (tensor.dimensions > 1 && !table && hole) return &kWrong;
   if (gain && mostly) return &kWrong;
@@ -255,9 +257,13 @@ Report verify_file(const std::string& path) {
     return report;
   }
   const File file(opened);
-  check_parts(file.get(), &report);
-  check_vocabulary(file.get(), &report);
-  check_model(file.get(), &report);
+  if (const std::optional<AdapterFile> adapter = read_adapter(file.get())) {
+    if (!adapter->problem.empty()) report.add(Severity::kRefused, "file", "", adapter->problem);
+  } else {
+    check_parts(file.get(), &report);
+    check_vocabulary(file.get(), &report);
+    check_model(file.get(), &report);
+  }
   check_keys(file.get(), &report);
   const std::vector<greta_tensor_info> tensors = read_tensors(file.get());
   check_places(file.get(), tensors, &report);
