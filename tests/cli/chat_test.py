@@ -400,7 +400,7 @@ class LlamaFlags(CliTest):
 
     def test_refused(self):
         for args, word in ((["-hf", "some/model"], "-m FILE"), (["--mlock"], "vmtouch"), (["-sm", "row"], "layer or none"),
-                           (["--lora", "x"], "merge"), (["-no-cnv"], "run"),
+                           (["-no-cnv"], "run"),
                            (["--rope-scale", "2"], "file"), (["--in-prefix", "x"], "template")):
             self.assertIn(word, self.error(2, "chat", "-p", "x", *args))
 

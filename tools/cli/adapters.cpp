@@ -53,37 +53,44 @@ void add_options(CLI::App& app, AdapterOptions& options) {
       ->expected(2);
 }
 
+std::vector<GivenAdapter> given_adapters(const AdapterOptions& options) {
+  std::vector<GivenAdapter> all;
+  const auto add = [&](const std::vector<std::string>& files, bool scaled, bool vector) {
+    for (const std::string& file : files) {
+      GivenAdapter given{file, 1, vector};
+      if (scaled) cut_scale(file, &given.path, &given.scale);
+      if (vector && options.layers.size() == 2) {
+        given.first_layer = options.layers[0];
+        given.last_layer = options.layers[1];
+      }
+      all.push_back(given);
+    }
+  };
+  add(options.loras, false, false);
+  add(options.scaled_loras, true, false);
+  add(options.vectors, false, true);
+  add(options.scaled_vectors, true, true);
+  return all;
+}
+
 Adapters open_adapters(greta_model* model, const AdapterOptions& options) {
   Adapters adapters;
-  const auto open = [&](const std::string& path, float scale, bool vector) {
+  for (const GivenAdapter& given : given_adapters(options)) {
     auto source = sized<greta_source>();
-    source.path = path.c_str();
+    source.path = given.path.c_str();
     auto asked = sized<greta_adapter_options>();
-    if (vector && options.layers.size() == 2) {
-      asked.first_layer = options.layers[0];
-      asked.last_layer = options.layers[1];
-    }
+    asked.first_layer = given.first_layer;
+    asked.last_layer = given.last_layer;
     greta_adapter* adapter = nullptr;
     check(greta_adapter_open(model, &source, &asked, &adapter));
     adapters.open.emplace_back(adapter);
-    adapters.paths.push_back(path);
-    adapters.scales.push_back(scale);
+    adapters.scales.push_back(given.scale);
     auto info = sized<greta_adapter_info>();
     check(greta_adapter_describe(adapter, &info));
-    if (vector != (info.kind == GRETA_ADAPTER_CONTROL))
-      throw Failed(path + (vector ? ": this is a LoRA: give it with --lora"
-                                  : ": this is a control vector: give it with --control-vector"));
-  };
-  const auto open_scaled = [&](const std::string& value, bool vector) {
-    std::string path;
-    float scale = 1;
-    cut_scale(value, &path, &scale);
-    open(path, scale, vector);
-  };
-  for (const std::string& path : options.loras) open(path, 1, false);
-  for (const std::string& value : options.scaled_loras) open_scaled(value, false);
-  for (const std::string& path : options.vectors) open(path, 1, true);
-  for (const std::string& value : options.scaled_vectors) open_scaled(value, true);
+    if (given.vector != (info.kind == GRETA_ADAPTER_CONTROL))
+      throw Failed(given.path + (given.vector ? ": this is a LoRA: give it with --lora"
+                                              : ": this is a control vector: give it with --control-vector"));
+  }
   return adapters;
 }
 

@@ -7,7 +7,16 @@
 
 namespace greta::cli {
 
+// A file that was asked for, as its kind.
+struct GivenAdapter {
+  std::string path;
+  float scale = 1;
+  bool vector = false;
+  uint32_t first_layer = 0, last_layer = 0;  // of a vector; 0: as greta_adapter_options says
+};
+
 void add_options(CLI::App& app, AdapterOptions& options);
+std::vector<GivenAdapter> given_adapters(const AdapterOptions& options);
 Adapters open_adapters(greta_model* model, const AdapterOptions& options);
 void use_adapters(greta_session* session, const Adapters& adapters);
 

@@ -66,7 +66,6 @@ struct CloseAdapter {
 // Adapters that are open, with their scales. They are to be closed after the sessions that have them.
 struct Adapters {
   std::vector<std::unique_ptr<greta_adapter, CloseAdapter>> open;
-  std::vector<std::string> paths;
   std::vector<float> scales;
 };
 

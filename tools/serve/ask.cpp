@@ -159,6 +159,7 @@ void read_sampling(const Fields& fields, const greta_tokenizer* tokenizer, Ask* 
     for (const char letter : *salt) ask->salt = (ask->salt ^ static_cast<uint8_t>(letter)) * 1099511628211ULL;
     if (salt->empty()) ask->salt = 0;
   }
+  read_lora(fields, ask);
   if (const auto slot = fields.whole("id_slot", -1, INT32_MAX)) ask->slot = *slot;
   if (const auto priority = fields.whole("priority", -2, 2)) ask->priority = static_cast<int32_t>(*priority);
   for (const char* name : {"thinking_budget_tokens", "reasoning_budget"})
@@ -187,6 +188,8 @@ struct Wanted {
   greta_embed_options embed = sized<greta_embed_options>();
   std::vector<greta_message> messages;
   std::vector<const char*> stops, breakers;
+  std::vector<const greta_adapter*> adapters;
+  std::vector<float> adapter_scales;
   std::string arguments;
 };
 
@@ -269,6 +272,10 @@ namespace {
 void set_all(const Ask& ask, uint64_t seed, Wanted* wanted) {
   greta_request_options& options = wanted->options;
   set_prompt(ask, wanted);
+  choose_adapters(ask, &wanted->adapters, &wanted->adapter_scales);
+  options.adapters = wanted->adapters.data();
+  options.adapter_scales = wanted->adapter_scales.data();
+  options.adapter_count = wanted->adapters.size();
   options.prompt_events = ask.prompt_events;
   options.call_pieces = ask.call_pieces ? 1 : 0;
   options.salt = ask.salt;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "adapters.h"
 #include "greta.h"
 #include "json.h"
 
@@ -59,6 +60,9 @@ struct Ask {
   uint32_t draft_tokens = 0, prompt_events = 0;
   bool call_pieces = false;  // calls come while they are written
   int64_t keep_tokens = 0;
+  std::shared_ptr<ServedAdapters> adapters;  // of the model; null: there are none
+  std::vector<float> adapter_scales;         // of each of them, where the request has its own
+  bool own_adapters = false;
   int64_t slot = -1;  // that remembers its text; -1: one that is idle
 };
 

@@ -16,6 +16,9 @@ void page(Context& context);  // page.cpp
 // slots.cpp
 void slots(Context& context);
 void slot_action(Context& context);  // save, restore, erase
+// adapters.cpp
+void list_adapters(Context& context);
+void set_adapters(Context& context);
 // openai_chat.cpp
 void chat_completions(Context& context);
 // completions.cpp

@@ -365,6 +365,7 @@ void Models::unload(Hosted* hosted, Hosted::State state) {
 void Models::forget(Hosted* hosted) {
   hosted->jobs.reset();
   greta_service_close(hosted->model.service);
+  hosted->model.defaults.adapters.reset();
   greta_model_close(hosted->model.model);
   hosted->model = Model{};
 }
@@ -397,6 +398,7 @@ void Models::open(Hosted* hosted, bool may_shrink) {
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
   model.defaults = default_ask(*hosted->options, model.model, model.tokenizer);
+  if (!options_.adapters.empty()) model.defaults.adapters = open_adapters(model.model, options_.adapters);
   hosted->stage = "compiling kernels";
   hosted->done = 0;
   hosted->jobs = std::make_unique<Jobs>(

@@ -19,6 +19,8 @@ constexpr Route kRoutes[] = {
     {"GET", "/props", Form::OpenAi, kQuick | kAsleep, props},
     {"GET", "/slots", Form::OpenAi, kQuick, slots},
     {"POST", "/slots/*", Form::OpenAi, kSlow, slot_action},
+    {"GET", "/lora-adapters", Form::OpenAi, kQuick, list_adapters},
+    {"POST", "/lora-adapters", Form::OpenAi, kQuick, set_adapters},
     {"GET", "/metrics", Form::OpenAi, kQuick, metrics},
     {"POST", "/chat/completions", Form::OpenAi, 0, chat_completions},
     {"POST", "/completions", Form::OpenAi, 0, completions},

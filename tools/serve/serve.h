@@ -27,6 +27,13 @@ struct Offer {
   uint32_t stop_s = 10;                   // how long its answers have when it is unloaded
 };
 
+// A LoRA or a control vector beside the model, and its scale where a request says nothing.
+struct GivenAdapter {
+  std::string path;
+  float scale = 1;
+  uint32_t first_layer = 0, last_layer = 0;  // of a control vector; 0: as greta_adapter_options says
+};
+
 struct Options {
   std::string host = "127.0.0.1";  // one that ends with ".sock" is the path of a unix socket
   uint16_t port = 8080;
@@ -55,7 +62,8 @@ struct Options {
   std::string page_folder;
   std::string slot_folder;  // where the texts of slots are saved; "": they are not
   greta_pooling pooling = GRETA_POOLING_DEFAULT;
-  std::string collector;  // of OpenTelemetry, which gets spans of requests; "": none does
+  std::string collector;               // of OpenTelemetry, which gets spans of requests; "": none does
+  std::vector<GivenAdapter> adapters;  // of the loader's model
   std::function<void(const std::string&)> say;  // lines for who started it
   std::function<void(const std::string&)> log;  // a line of JSON for each request that ended; none: no log
 };

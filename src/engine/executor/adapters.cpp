@@ -1,5 +1,6 @@
 // The adapters of an executor's sequences: which of them a step has, with which scale for each row.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "engine/executor/executor.h"
@@ -8,11 +9,13 @@ namespace greta {
 
 constexpr size_t kMaxSets = 8;  // whose plans are kept
 
-static uint64_t scales_bytes() { return kMaxStepAdapters * kMaxStepTokens * sizeof(float); }
+// The scales of rows, and behind them a StepState for the rows of logits.
+constexpr uint64_t kScalesBytes = kMaxStepAdapters * kMaxStepTokens * sizeof(float);
+constexpr uint64_t kScalesAndState = kScalesBytes + sizeof(StepState);
 
 uint64_t Executor::adapter_bytes(uint32_t index) const {
   const OnDevice& on = on_[index];
-  return on.adapter_arena.buffer().bytes + (on.scales.buffer().bytes ? (1 + kFlights) * scales_bytes() : 0);
+  return on.adapter_arena.buffer().bytes + (on.scales.buffer().bytes ? (1 + kFlights) * kScalesAndState : 0);
 }
 
 Status Executor::set_adapters(uint32_t sequence, std::shared_ptr<const AdapterList> adapters) {
@@ -39,12 +42,13 @@ Status Executor::allocate_scales(uint32_t index) {
   if (on.scales.buffer().bytes) return {};
   for (Staged& staged : on.staged)
     if (!staged.scales.buffer().bytes)
-      GRETA_TRY(staged.scales.allocate(device(index), scales_bytes(), Memory::Upload));
-  GRETA_TRY(on.scales.allocate(device(index), scales_bytes(), Memory::Device));
+      GRETA_TRY(staged.scales.allocate(device(index), kScalesAndState, Memory::Upload));
+  GRETA_TRY(on.scales.allocate(device(index), kScalesAndState, Memory::Device));
   const Status filled = on.stream->fill(on.scales.all(), 0);
   const Status done = filled.ok() ? on.stream->wait() : filled;
   if (!done.ok()) on.scales.reset();
-  on.buffers.scales = on.scales.all();
+  on.buffers.scales = on.scales.slice(0, kScalesBytes);
+  on.buffers.output_step = on.scales.slice(kScalesBytes, sizeof(StepState));
   return done;
 }
 
@@ -131,17 +135,24 @@ Status Executor::find_adapters(std::span<const Row> rows, StepKey* key) {
   return {};
 }
 
-// Uploads the scales of the rows, unless the devices have them.
+// Uploads the scales of the rows and the number of output rows, unless the devices have them.
 Status Executor::upload_scales(const StepKey& key) {
-  if (!key.adapters || scales_ == scales_there_) return {};
-  scales_there_.clear();  // stays so if the copy fails
+  if (!key.adapters) return {};
+  const uint32_t outputs = host_state().output_count;
+  if (scales_ == scales_there_ && outputs == outputs_there_) return {};
+  scales_there_.clear();  // stays so if a copy fails
   const uint64_t bytes = scales_.size() * sizeof(float);
+  const Slice count = {nullptr, kScalesBytes + offsetof(StepState, token_count), sizeof outputs};
   for (OnDevice& on : on_) {
     const DeviceMemory& staged = on.staged[flight_].scales;
     memcpy(staged.buffer().mapped, scales_.data(), bytes);
+    memcpy(static_cast<uint8_t*>(staged.buffer().mapped) + count.offset, &outputs, sizeof outputs);
     GRETA_TRY(on.stream->copy(on.scales.slice(0, bytes), staged.slice(0, bytes)));
+    GRETA_TRY(
+        on.stream->copy(on.scales.slice(count.offset, count.bytes), staged.slice(count.offset, count.bytes)));
   }
   scales_there_ = scales_;
+  outputs_there_ = outputs;
   return {};
 }
 

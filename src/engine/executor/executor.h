@@ -374,7 +374,7 @@ class Executor {
   std::vector<Row> known_rows_;
   std::vector<std::shared_ptr<const AdapterList>> adapters_;  // by sequence
   std::vector<AdapterSet> sets_;                              // the one that was used last comes last
-  uint32_t last_set_ = 0;
+  uint32_t last_set_ = 0, outputs_there_ = 0;
   std::vector<float> scales_, scales_there_;  // of the step's rows for its adapters; as the devices have them
   const std::vector<Segment> segments_;
   std::vector<OnDevice> on_;    // by device

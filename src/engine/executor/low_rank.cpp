@@ -92,12 +92,8 @@ Status StepBuilder::add_to_logits(const Weights& weights, const Slice& h, const 
     scale_rows(*this, i, part->factor, low, part->a.n, &calls, &scaled);
     GRETA_TRY(emit(calls));
     Call sum[] = {make.matmul(part->b, scaled, more), make.add(logits, more, logits, s.vocab)};
-    for (Call& call : sum) call.rows_of = kRowsGather;
-    if (!graph.covers(sum, key.outputs))
-      return fail(Code::Unsupported,
-                  "the device has no kernel that adds what an adapter makes for the output matrix to %u rows "
-                  "of logits",
-                  key.outputs);
+    sum[0].rows_of = kRowsGather;
+    sum[1].slot[kStep] = b.output_step;
     GRETA_TRY(graph.add(sum, key.outputs));
   }
   return {};

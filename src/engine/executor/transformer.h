@@ -36,6 +36,7 @@ struct StepBuffers {
   Slice runs;                  // StepRuns, where layers are recurrent
   Slice readback;              // logits [outputs][vocab] or hidden states [outputs][width] for the host
   Slice scales;                // [adapters][StepKey::tokens]: of each row for each adapter
+  Slice output_step;           // a StepState whose tokens are the rows of logits
   std::span<const std::shared_ptr<const Adapter>> adapters;  // of the step
   Slice arrives, leaves;  // [tokens][width] of a segment's first and last residual, where it is not whole
   // The pages of a layer: [pages] x page bytes. Without attention there are none.

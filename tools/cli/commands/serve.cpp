@@ -13,6 +13,7 @@
 #include <memory>
 #include <sstream>
 
+#include "adapters.h"
 #include "commands/commands.h"
 #include "commands/serve_options.h"
 #include "console.h"
@@ -328,6 +329,12 @@ serve::Options settled(const CLI::App& app, const ServeOptions& options) {
     throw Misused("-m and --models-dir or --models-preset exclude each other");
   if (!options.models.empty()) serve.models = models_of(options.models);
   if (!options.presets.empty()) add_presets(options.presets, app, options, &serve.models);
+  for (const GivenAdapter& each : given_adapters(options.engine.adapters))
+    serve.adapters.push_back({each.path, each.scale, each.first_layer, each.last_layer});
+  if (!serve.adapters.empty() && many)
+    throw Misused(
+        "adapters are for one model: --models-dir and --models-preset exclude --lora and "
+        "--control-vector");
   serve.say = [](const std::string& line) { note(line); };
   if (options.log_jsonl) serve.log = [](const std::string& line) { write_output(line + "\n"); };
   return serve;
@@ -419,6 +426,7 @@ Action serve_command(CLI::App& app) {
   add_answers(app, *options);
   add_options(app, options->sampling);
   add_options(app, options->engine);
+  add_options(app, options->engine.adapters);
   app.footer("docs/server.md has the endpoints. The options of sampling hold where a request says nothing.");
   return [options, &app] { return serve_model(app, *options); };
 }
