@@ -368,7 +368,7 @@ TEST_CASE("adapters: bad files and bad uses are refused in words, and the model 
   refused(bad.file(), "blk.7.attn_q.weight.lora_a: the model has no tensor");
   bad = good;
   bad.pairs[0].target = "blk.0.attn_norm.weight";
-  refused(bad.file(), "blk.0.attn_norm.weight.lora_a has shape");
+  refused(bad.file(), "blk.0.attn_norm.weight.lora_b has shape");
   bad = good;
   bad.pairs[0].of[0] -= 1;
   bad.pairs[0].a.resize(bad.pairs[0].of[0] * 6);

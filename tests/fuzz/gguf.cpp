@@ -1,8 +1,8 @@
 // Opens any bytes as a GGUF file, from memory and through a callback. Then it reads everything that the
-// header gives access to.
-#include "gguf/gguf.h"
-
+// header gives access to, and reads the file as an adapter.
 #include <cstring>
+
+#include "engine/adapter/adapter_file.h"
 
 using namespace greta;
 
@@ -43,6 +43,18 @@ void read_all(const Gguf& gguf) {
   asm volatile("" : : "r"(sum));  // so that nothing read is optimised away
 }
 
+// An adapter's parts fit together, whatever the bytes.
+void read_as_adapter(const uint8_t* data, size_t size) {
+  Source source;
+  AdapterFile file;
+  if (!source.open_memory(data, size).ok() || !read_adapter(std::move(source), &file).ok()) return;
+  if (file.pairs.empty() == file.directions.empty()) __builtin_trap();
+  for (const LoraPair& pair : file.pairs)
+    if (!pair.a || !pair.b || pair.rank == 0 || pair.b->ne[0] != pair.rank) __builtin_trap();
+  for (const Direction& direction : file.directions)
+    if (direction.layer == 0 || !direction.values) __builtin_trap();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -64,5 +76,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (opened[callback]) read_all(gguf);
   }
   if (opened[0] != opened[1]) __builtin_trap();
+  if (opened[0]) read_as_adapter(data, size);
   return 0;
 }

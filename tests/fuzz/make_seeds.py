@@ -104,7 +104,15 @@ def file_seeds():
     split = [("split.no", 2, b"\0\0"), ("split.count", 2, b"\1\0"), ("split.tensors.count", 5, bytes(4))]
     small = header([], tensor("a", [8], 0, 0) + tensor("b", [256, 1, 1, 1], 12, 32), 2)
     large = header([("general.alignment", 4, struct.pack("<I", 64))], tensor("a", [8], 0, 0) + tensor("b", [32, 2], 8, 64), 2)
+    lora = [("general.type", 8, text("adapter")), ("general.architecture", 8, text("llama")),
+            ("adapter.type", 8, text("lora")), ("adapter.lora.alpha", 6, struct.pack("<f", 4))]
+    pair = tensor("w.lora_a", [8, 2], 0, 0) + tensor("w.lora_b", [2, 4], 0, 64)
+    experts = tensor("w.lora_a", [8, 2, 2], 0, 0) + tensor("w.lora_b", [2, 4, 2], 0, 128)
+    control = header([("general.architecture", 8, text("controlvector"))], tensor("direction.3", [8], 0, 0), 1)
     for name, data in {
+        "lora": padded(header(lora, pair, 2), 32) + b"\1" * 96,
+        "lora-half": padded(header(lora, pair[:len(pair) // 2], 1), 32) + b"\1" * 64,
+        "lora-experts": padded(header(lora, experts, 2), 32) + b"\1" * 192, "control-vector": padded(control, 32) + b"\1" * 32,
         "empty": b"", "v1": header([], version=1)[:16], "big-endian": b"GGUF" + struct.pack(">IQQ", 3, 0, 0),
         "huge-counts": b"GGUF" + struct.pack("<I", 3) + b"\xff" * 16 + bytes(64), "types": header(one_of_each),
         "types-v2": header(one_of_each, version=2), "split": header(split),

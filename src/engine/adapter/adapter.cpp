@@ -11,29 +11,6 @@ namespace {
 
 using Number = unsigned long long;  // for %llu
 
-// A matrix of an adapter on its way to a device: some rows of the file's tensor, or its transpose.
-struct Part {
-  const GgufTensor* source;
-  Tensor* to;
-  uint32_t device;
-  uint64_t first_row = 0, pieces = 1;  // as in WantedTensor
-  bool turned = false;
-};
-
-// The rows of `part` out of the bytes of its source.
-std::vector<uint8_t> rows_of(const Part& part, const std::vector<uint8_t>& all) {
-  const GgufTensor& source = *part.source;
-  const uint64_t rows = source.ne[1], row_bytes = quant_bytes(source.type, source.ne[0]);
-  const uint64_t stride = rows / part.pieces, taken = part.to->n / part.pieces;
-  std::vector<uint8_t> out;
-  out.reserve(taken * part.pieces * part.to->count * row_bytes);
-  for (uint64_t piece = 0; piece < part.pieces * part.to->count; ++piece) {
-    const auto begin = all.begin() + ptrdiff_t((piece * stride + part.first_row) * row_bytes);
-    out.insert(out.end(), begin, begin + ptrdiff_t(taken * row_bytes));
-  }
-  return out;
-}
-
 std::vector<uint8_t> transpose(const GgufTensor& source, const std::vector<uint8_t>& all) {
   const uint64_t width = quant_info(source.type).block_bytes, columns = source.ne[0], rows = source.ne[1];
   std::vector<uint8_t> out(all.size());
@@ -77,6 +54,29 @@ class Adapter::Binder {
   }
 
  private:
+  // A matrix of an adapter on its way to a device: some rows of the file's tensor, or its transpose.
+  struct Part {
+    const GgufTensor* source;
+    Tensor* to;
+    uint32_t device;
+    uint64_t first_row = 0, pieces = 1;  // as in WantedTensor
+    bool turned = false;
+  };
+
+  // The rows of `part` out of the bytes of its source.
+  static std::vector<uint8_t> rows_of(const Part& part, const std::vector<uint8_t>& all) {
+    const GgufTensor& source = *part.source;
+    const uint64_t rows = source.ne[1], row_bytes = quant_bytes(source.type, source.ne[0]);
+    const uint64_t stride = rows / part.pieces, taken = part.to->n / part.pieces;
+    std::vector<uint8_t> out;
+    out.reserve(taken * part.pieces * part.to->count * row_bytes);
+    for (uint64_t piece = 0; piece < part.pieces * part.to->count; ++piece) {
+      const auto begin = all.begin() + ptrdiff_t((piece * stride + part.first_row) * row_bytes);
+      out.insert(out.end(), begin, begin + ptrdiff_t(taken * row_bytes));
+    }
+    return out;
+  }
+
   static uint64_t bytes_of(const Part& part) {
     const Tensor& t = *part.to;
     return greta::tensor_bytes(t.type, t.layout, t.n, t.depth, t.count);

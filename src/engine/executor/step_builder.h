@@ -72,9 +72,14 @@ struct StepBuilder {
     const uint32_t used = s.experts.used;
     Call product = make.matmul_each(weight, x, ids, y, used, x_slots);
     const Calls more = low_rank_each(weight, x, ids, y, x_slots);
-    if (there(weight.scale))
-      return Calls{product, make.scale_each(y, weight.scale.slice, bias.slice, used * weight.n, ids,
-                                            {weight.count, used})} += more;
+    if (there(weight.scale)) {
+      const Call scaled =
+          make.scale_each(y, weight.scale.slice, bias.slice, used * weight.n, ids, {weight.count, used});
+      // Some architectures have factors of the experts' results, which adapters are a part of. Other factors
+      // belong to the numbers that a file has for its weights.
+      if (arch.tensors.router_gain.text && x_slots == used) return (Calls{product} += more) += scaled;
+      return Calls{product, scaled} += more;
+    }
     product.slot[kBias] = bias.slice;
     return Calls{product} += more;
   }
