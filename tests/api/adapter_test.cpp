@@ -347,7 +347,7 @@ TEST_CASE("adapters: a control vector adds a direction to the outputs of its lay
   CHECK(greta_adapter_open(model.model, &source, &options, &adapter) == GRETA_ERROR_ARGUMENT);
 }
 
-TEST_CASE("adapters: bad files and bad uses are refused in words, and the model goes on", "[api][adapter]") {
+TEST_CASE("adapters: bad files are refused in words, and the model goes on", "[api][adapter]") {
   Opened model("qwen3-converted");
   greta_session* session = model.session();
   const std::vector<float> plain = eval(session, kTokens, model.vocab);
@@ -400,7 +400,15 @@ TEST_CASE("adapters: bad files and bad uses are refused in words, and the model 
   refused(other.file(), "adapter.type is \"dora\"");
   refused(model.bytes, "no adapter");
   refused("GGUF", "");
+  CHECK(anew(session, kTokens, model.vocab) == plain);
+  greta_session_close(session);
+}
 
+TEST_CASE("adapters: bad lists and too many are refused in words, and the model goes on", "[api][adapter]") {
+  Opened model("qwen3-converted");
+  greta_session* session = model.session();
+  const std::vector<float> plain = eval(session, kTokens, model.vocab);
+  const Lora good = make_lora(model.file, {"blk.0.attn_q.weight"}, 6, 12, 1);
   {
     OpenedAdapter adapter(model.model, good.file()), again(model.model, good.file());
     greta_adapter* const twice[] = {adapter.adapter, again.adapter};
@@ -419,7 +427,11 @@ TEST_CASE("adapters: bad files and bad uses are refused in words, and the model 
   std::deque<OpenedAdapter> open;
   const std::string small = make_lora(model.file, {"blk.0.attn_k.weight"}, 1, 0, 1).file();
   for (uint32_t i = 0; i < 1024; ++i) open.emplace_back(model.model, small);
-  refused(small, "the model has 1024 adapters");
+  auto source = sized<greta_source>();
+  source.memory = small.data(), source.memory_bytes = small.size();
+  greta_adapter* more = nullptr;
+  CHECK(greta_adapter_open(model.model, &source, nullptr, &more) == GRETA_ERROR_FULL);
+  CHECK_THAT(greta_error_text(), ContainsSubstring("the model has 1024 adapters"));
   CHECK(anew(session, kTokens, model.vocab) == plain);
   greta_session_close(session);
 }
