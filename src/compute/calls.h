@@ -124,13 +124,13 @@ struct CallMaker {
     c.add.scale = scale;
     return c;
   }
-  // y = factor(x) * by, over heads of `width` values.
+  // y = factor(x) * by, over heads of `width` values. With x as `by` it is an activation.
   Call multiply(const Slice& x, const Slice& by, const Slice& y, const HeadsShape& heads,
                 uint32_t factor) const {
     Call c = of(Op::Multiply, x, y);
     c.slot[kX2] = by;
     c.width = heads.width;
-    c.multiply = {heads.heads, factor};
+    c.multiply = {.heads = heads.heads, .factor = factor};
     return c;
   }
   Call route(const Slice& logits, const Slice& ids, const Slice& weights, const Call::Experts& experts,

@@ -98,6 +98,12 @@ enum class AttentionRows : uint8_t { All, Lone, FirstLone, Others };
 // positions behind, and adds those results.
 enum class Prefix : uint8_t { None, Sums, Behind };
 
+// The constants of the activation xIELU (kernels/abi/multiply.h).
+struct Xielu {
+  float positive = 0, negative = 0, linear = 0;
+  bool operator==(const Xielu&) const = default;
+};
+
 // An op, its operands, and what the op is told about them. Below the operands, each struct is what one op
 // takes, in the order of ops.def; those of other ops keep their defaults.
 struct Call {
@@ -163,6 +169,8 @@ struct Call {
     uint32_t heads = 0;      // in a row; x_stride is from one of them to the next
     uint32_t factor = 0;     // kFactor*
     uint32_t by_stride = 0;  // values from one head of the second input to the next; 0: no gaps
+    bool each_head = false;  // the main input has one value for each head
+    Xielu xielu = {};        // of kFactorXielu
     bool operator==(const Multiply&) const = default;
   } multiply;
   struct Experts {       // of route, matmul_expert, combine and scale

@@ -27,19 +27,22 @@ F32_LIMIT = 1e-10
 
 def spread_of(name, tensor, case):
     """(mean, standard deviation) of a parameter: every part of the graph must matter in the logits."""
-    fan_in = tensor.shape[-2] if "experts" in name and "GptOss" == case.model else tensor.shape[-1]
+    if "act_fn." in name:  # xIELU's constants, one of which is not trained
+        return {"eps": (-1e-6, 0), "beta": (0.5, 0.1)}.get(name.rsplit(".", 1)[1], (0.3, 0.4))
+    turned = "experts" in name and case.model == "GptOss" or ".c_" in name and case.model == "GPT2"
+    fan_in = tensor.shape[-2 if turned and tensor.dim() > 1 else -1]
     for part, factor in case.spread.items():
         if part in name and "bias" not in name:
             return 0, factor if part in ("embed_tokens", "sinks") else factor / fan_in ** 0.5
-    if "norm" in name and name.endswith("weight"):
+    if ("norm" in name or ".ln_" in name) and name.endswith("weight"):
         return (0 if case.model in ("Gemma", "Gemma2", "Gemma3") else 1), 0.3
     if name.endswith(("layer_scalar", "router.scale", "per_expert_scale")):
         return 1, 0.3
     if tensor.dim() == 1:  # biases, and the bias of a router's choice
         return 0, 0.05 if "correction" in name else 0.4
-    if "embed_tokens" in name:
+    if any(part in name for part in ("embed_tokens", "embed_in", "wte", "wpe")):
         return 0, 1
-    if any(part in name for part in ("q_proj", "k_proj", "qkv_proj", "q_b_proj", "mlp.gate.", "router")):
+    if any(part in name for part in ("q_proj", "k_proj", "qkv_proj", "q_b_proj", "query_key_value", "c_attn", "mlp.gate.", "router")):
         return 0, 2 / fan_in ** 0.5
     return 0, 1.2 / fan_in ** 0.5
 
@@ -65,7 +68,8 @@ def build(case):
     config = getattr(transformers, kind + "Config")(**config)
     for part in (config, *([config.text_config] if case.pictures else [])):
         part._attn_implementation = part._experts_implementation = "eager"
-    return getattr(transformers, case.model + ("ForConditionalGeneration" if case.pictures else "ForCausalLM"))(config).eval()
+    head = "LMHeadModel" if case.model == "GPT2" else "ForConditionalGeneration" if case.pictures else "ForCausalLM"
+    return getattr(transformers, case.model + head)(config).float().eval()  # xIELU makes its constants as bfloat16
 
 
 def logits_of(model, tokens):

@@ -151,6 +151,9 @@ def convert(case, model, folder, tokens, logits):
         kind.no_mtp = True  # the classes of transformers leave out the layers that draft tokens
     converter = kind(folder, gguf.LlamaFileType.ALL_F32, path, eager=True,
                      model_name=f"random weights, {case.name}", **case.options)
+    for key, value in case.published.items():  # the newest transformers takes some of them for others
+        if value is not None:
+            getattr(converter, "hparams", {}).setdefault(key, value)
     # The converter knows a way of splitting text by the tokens of a long text, which only whole vocabularies give.
     converter = getattr(converter, "impl", converter)  # Mistral's classes choose another one
     converter.get_vocab_base_pre = lambda tokenizer: "gpt-2"

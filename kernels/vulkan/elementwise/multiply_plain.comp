@@ -1,4 +1,4 @@
-// multiply_plain: y[t][h][i] = factor(x[t][h][i]) * by[t][h][i]     [tokens][heads][width] float32
+// multiply_plain: y[t][h][i] = factor(x[t][h][i * x_step]) * by[t][h][i]     [tokens][heads][width] float32
 //   grid    (tokens, heads * width / GROUP)
 //   group   GROUP threads with a value each
 //   shared  none
@@ -14,5 +14,5 @@ void main() {
   if (t >= live_rows(step_of(p.step), kRowsTokens) || i >= p.heads * p.width) return;
   const uint head = t * p.heads + i / p.width, at = i % p.width;
   p.y.at[head * p.width + at] =
-      multiplied(p.factor, p.x.at[head * p.x_stride + at], p.by.at[head * p.by_stride + at]);
+      multiplied(p, p.x.at[head * p.x_stride + at * p.x_step], p.by.at[head * p.by_stride + at]);
 }

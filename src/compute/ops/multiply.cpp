@@ -9,12 +9,12 @@ static uint64_t values_of(const Call& call) { return uint64_t(call.multiply.head
 static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
   if (!check_single(calls, why)) return false;
   const Call& call = calls[0];
-  if (call.multiply.factor > kFactorPositive) return why.no("multiply: no factor %u", call.multiply.factor);
+  if (call.multiply.factor >= kFactorCount) return why.no("multiply: no factor %u", call.multiply.factor);
   if (values_of(call) > UINT32_MAX)
     return why.no("multiply: %u heads of %u values", call.multiply.heads, call.width);
   return check_size("multiply", "heads", call.multiply.heads, why) &&
          check_size("multiply", "width", call.width, why) &&
-         check_stride("multiply", call.x_stride, call.width, why) &&
+         check_stride("multiply", call.x_stride, call.multiply.each_head ? 1 : call.width, why) &&
          check_stride("multiply", call.multiply.by_stride, call.width, why);
 }
 
@@ -33,9 +33,13 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.step = call.slot[kStep].address();
   block.heads = call.multiply.heads;
   block.width = call.width;
-  block.x_stride = stride_or(call.x_stride, call.width);
+  block.x_stride = stride_or(call.x_stride, call.multiply.each_head ? 1 : call.width);
   block.by_stride = stride_or(call.multiply.by_stride, call.width);
+  block.x_step = call.multiply.each_head ? 0 : 1;
   block.factor = call.multiply.factor;
+  block.positive = call.multiply.xielu.positive;
+  block.negative = call.multiply.xielu.negative;
+  block.linear = call.multiply.xielu.linear;
   out->set_block(block);
   out->read(call.slot[kX]);
   out->read(call.slot[kX2]);
@@ -45,7 +49,8 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
 
 static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   const uint64_t values = rows * values_of(calls[0]);
-  return {3 * values * kFloatBytes, (calls[0].multiply.factor == kFactorLogistic ? 8 : 1) * values};
+  const uint32_t factor = calls[0].multiply.factor;
+  return {3 * values * kFloatBytes, (factor == kFactorItself || factor == kFactorPositive ? 1 : 8) * values};
 }
 
 extern const OpInfo op_multiply = {fits, groups, pack, cost};

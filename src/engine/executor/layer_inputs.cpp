@@ -1,6 +1,6 @@
-// Embeddings for each layer, as Gemma 3n introduced them: a layer adds what a gate lets through of an
-// embedding that it alone has of the token. Half of that is a row of a table, half is made of the token's
-// first embedding.
+// What is added to the embeddings of tokens, and embeddings for each layer, as Gemma 3n introduced them: a
+// layer adds what a gate lets through of an embedding that it alone has of the token. Half of that is a row
+// of a table, half is made of the token's first embedding.
 #include <cmath>
 
 #include "engine/executor/step_builder.h"
@@ -9,9 +9,18 @@ namespace greta {
 
 uint64_t ones_values(const Arch& arch, const Shape& shape, uint32_t tokens) {
   uint64_t values = uint64_t(shape.layer_embedding) * tokens;
+  if (shape.positions) values = std::max(values, uint64_t(shape.width) * tokens);
   for (const LayerShape& layer : shape.each)
     if (arch.norm_values) values = std::max<uint64_t>(values, layer.value_width);
   return values;
+}
+
+Status add_positions(StepBuilder& builder, const Slice& h) {
+  const Shape& s = builder.s;
+  const Slice embedding = builder.rows(s.width);
+  Call turn = builder.make.rope(builder.b.ones, {1, s.width}, {builder.b.rope[0], s.width, 0});
+  turn.slot[kY] = embedding;
+  return builder.emit({turn, builder.add(h, embedding, 1)});
 }
 
 // The halves add up to (row * sqrt(values of a layer) + norm(projection / sqrt(width))) / sqrt(2). The norm

@@ -198,6 +198,10 @@ Status Executor::plan(const Model& model, ExecutorOptions* options, FreeBytes fr
   o.output_rows = output_bucket(o.output_rows ? o.output_rows : std::max(8u, o.sequences), kMaxStepTokens);
   if (o.context > kMaxContext)
     return fail(Code::Argument, "a context of %u tokens, at most %u", o.context, kMaxContext);
+  const uint32_t positions = model.shape.positions;
+  if (positions && o.context > positions)
+    return fail(Code::Argument, "a context of %u tokens, but the model has learned %u positions (%s)",
+                o.context, positions, model.arch->tensors.position_embedding.text);
   if (o.step_tokens > kMaxStepTokens)
     return fail(Code::Argument, "step_tokens is %u, at most %u", o.step_tokens, kMaxStepTokens);
 
@@ -217,7 +221,8 @@ Status Executor::plan(const Model& model, ExecutorOptions* options, FreeBytes fr
   for (uint32_t bucket : kTokenBuckets)
     if (bucket <= limit) p.step_tokens = bucket;
 
-  const uint32_t first = o.context ? o.context : std::min(model.shape.context, kDefaultContext);
+  uint32_t first = o.context ? o.context : std::min(model.shape.context, kDefaultContext);
+  if (positions) first = std::min(first, positions);
   GRETA_TRY(plan_at(model, o, first, &p));
   // The default context shrinks until the cache fits. A context that the caller asked for does not.
   while (!o.context && p.context > 256 && first_full(p, free_bytes) < p.on.size())

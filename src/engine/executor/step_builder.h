@@ -37,6 +37,7 @@ struct StepBuilder {
   const StepKey& key;
   GretaGraph& graph;
   CallMaker make{b.step_of(0), b.counters};  // by it calls find the rows, and pages of a group
+  Xielu xielu = {};                          // of the layer that is made
 
   Slice rows(uint64_t width, uint32_t count) const { return graph.temporary(count * width * sizeof(float)); }
   Slice rows(uint64_t width) const { return rows(width, key.tokens); }
@@ -95,6 +96,12 @@ struct StepBuilder {
   Call gate(const Slice& gate, const Slice& up, uint32_t width) const {
     return make.gate(gate, up, gate, width, uint32_t(arch.activation));
   }
+  // The activation of a block without a gate, in place.
+  Call activate(const Slice& x, uint32_t width) const {
+    Call c = make.multiply(x, x, x, {1, width}, uint32_t(arch.ungated));
+    c.multiply.xielu = xielu;
+    return c;
+  }
   Call add(const Slice& to, const Slice& x, float scale) const { return make.add(to, x, to, s.width, scale); }
   Status emit(const Calls& calls) { return emit(calls.all(), key.tokens); }
   Status emit(std::span<const Call> calls, uint32_t bucket) {
@@ -143,6 +150,9 @@ struct StepBuilder {
 inline Slice from_value(const Slice& slice, uint64_t first) {
   return {slice.buffer, slice.offset + first * sizeof(float), slice.bytes - first * sizeof(float)};
 }
+
+// Adds the embeddings of positions (Shape::positions) to h, the embeddings of the tokens.
+Status add_positions(StepBuilder& builder, const Slice& h);
 
 // Makes what layers read of their own embeddings (Shape::layer_embedding), from h, the embeddings of the
 // tokens: *out gets [tokens][layers][layer_embedding] values.

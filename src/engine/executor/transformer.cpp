@@ -103,6 +103,12 @@ struct Builder : StepBuilder {
     }
     return true;
   }
+  Call attention_gate(const LayerShape& shape, const Slice& gate, const Slice& attended) const {
+    Call c =
+        make.multiply(gate, attended, attended, {shape.heads, shape.value_width}, uint32_t(arch.gate_factor));
+    c.multiply.each_head = shape.head_gates;
+    return c;
+  }
   // Emits the calls that make queries, keys and values, which do not need each other's results, then the
   // attention that reads them.
   Status emit_attention(std::initializer_list<Calls> each, const Call& attention) {
@@ -179,16 +185,14 @@ struct Builder : StepBuilder {
       keys += write_keys(shape, k, cache);
       values += write_values(shape, v, cache);
     }
-    const uint32_t attended_width = shape.heads * shape.value_width;
     Slice g;
     if (there(layer.attention_gate)) {
-      g = rows(attended_width);
+      g = rows(layer.attention_gate.n);
       gates = before;
       gates += matmul(layer.attention_gate, x, g);
     }
     GRETA_TRY(emit_attention({queries, keys, values, gates}, attention(shape, layer, q, attended, cache)));
-    if (there(layer.attention_gate))
-      GRETA_TRY(emit({make.multiply(g, attended, attended, {1, attended_width}, kFactorLogistic)}));
+    if (there(layer.attention_gate)) GRETA_TRY(emit({attention_gate(shape, g, attended)}));
     return leave(matmul(layer.attention_output, attended, projected, layer.attention_output_bias),
                  layer.post_attention_norm, projected, h);
   }
@@ -253,10 +257,10 @@ struct Builder : StepBuilder {
   // Computes y = down(activation(gate(x)) * up(x)). It emits all calls but those of down, which `*last` gets.
   Status dense(Calls before, const Linear& to_gate, const Linear& to_up, const Linear& down, const Slice& x,
                const Slice& y, Calls* last) {
-    if (!there(to_gate.weight)) {  // without a gate the activation is the square of what is positive
+    if (!there(to_gate.weight)) {
       const Slice u = rows(to_up.weight.n);
       before += matmul(to_up.weight, x, u, to_up.bias);
-      GRETA_TRY(emit(before += make.multiply(u, u, u, {1, to_up.weight.n}, kFactorPositive)));
+      GRETA_TRY(emit(before += activate(u, to_up.weight.n)));
       *last = matmul(down.weight, u, y, down.bias);
       return {};
     }
@@ -290,7 +294,7 @@ struct Builder : StepBuilder {
     const Experts& e = s.experts;
     const uint64_t slots = uint64_t(e.used) * e.width;
     const Slice logits = rows(e.count), ids = rows(e.used), weights = rows(e.used), u = rows(slots);
-    const bool gates = there(layer.expert_gate);  // else the activation is the square of what is positive
+    const bool gates = there(layer.expert_gate);
     const Slice g = gates ? rows(slots) : u;
     const Slice d = rows(uint64_t(e.used) * s.width);
     const Call route =
@@ -302,8 +306,7 @@ struct Builder : StepBuilder {
     graph.name_part("router");
     if (gates) gated += matmul_each(layer.expert_gate, x, ids, g, 1, layer.expert_gate_bias);
     gated += matmul_each(layer.expert_up, x, ids, u, 1, layer.expert_up_bias);
-    GRETA_TRY(emit(gated += gates ? gate(g, u, uint32_t(slots))
-                                  : make.multiply(u, u, u, {1, uint32_t(slots)}, kFactorPositive)));
+    GRETA_TRY(emit(gated += gates ? gate(g, u, uint32_t(slots)) : activate(u, uint32_t(slots))));
     graph.name_part("experts gate up");
     *last = matmul_each(layer.expert_down, g, ids, d, e.used, layer.expert_down_bias);
     *last += make.combine(d, weights, y, s.width, e.used);
@@ -431,6 +434,7 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
     GRETA_TRY(builder.emit({builder.make.embed(weights.token_embedding, h, buffers.token_log,
                                                shape.embedding_scale, shape.vocab)}));
     GRETA_TRY(builder.add_to_embeddings(h));
+    if (shape.positions) GRETA_TRY(add_positions(builder, h));
     if (shape.layer_embedding) GRETA_TRY(make_layer_inputs(builder, weights, h, &inputs));
   } else {
     GRETA_TRY(graph->copy(h, {buffers.arrives.buffer, buffers.arrives.offset, h.bytes}));
@@ -441,6 +445,7 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
     const Layer& layer = weights.layers[l];
     const StepBuffers::Cache& cache = buffers.cache[shape.cache_layer(l)];
     builder.make.step = buffers.step_of(cache.group);
+    builder.xielu = each.xielu;
     if (shape.parallel) {
       GRETA_TRY(builder.parallel_blocks(each, layer, cache, h));
       GRETA_TRY(builder.add_directions(l, h));

@@ -13,6 +13,10 @@ enum class Rope : uint8_t {
 
 enum class Activation : uint8_t { Silu = 0, Gelu = 1, Clamped = 2 };  // kActivation* of kernels/abi/ops.h
 
+// What a value is multiplied by: kFactor* of kernels/abi/multiply.h. Those of activations are activation(x) /
+// x.
+enum class Factor : uint8_t { Logistic = 1, Positive = 2, Gelu = 3, GeluErf = 4, Xielu = 5, Softplus = 6 };
+
 // What layers compute that keep a state of each sequence (kernels/abi/scan.h).
 enum class Recurrence : uint8_t {
   None,
@@ -36,6 +40,7 @@ struct TensorNames {
   TensorName output_norm = "output_norm.weight", output_norm_bias = {};
   TensorName output = maybe("output.weight");  // if absent, token_embedding takes its place
   TensorName output_bias = maybe("output.bias");
+  TensorName position_embedding = {};  // a row for each position, added to the embeddings of its token
   TensorName rope_factors = maybe("rope_freqs.weight");
   TensorName long_factors = maybe("rope_factors_long.weight");    // for contexts longer than the original one
   TensorName short_factors = maybe("rope_factors_short.weight");  // for other contexts
@@ -57,6 +62,7 @@ struct TensorNames {
   TensorName value_bias = maybe("blk.%u.attn_v.bias");
   TensorName query_norm = {}, key_norm = {};  // of each head, or of all heads together (norm_all_heads)
   TensorName sinks = {};
+  TensorName attention_gate = {};  // of a head's result, or of each of its values (Arch::gate_factor)
   TensorName attention_output = "blk.%u.attn_output.weight";
   TensorName attention_output_bias = maybe("blk.%u.attn_output.bias");
   TensorName post_attention_norm = {};  // normalises what attention adds to the residual
@@ -125,6 +131,7 @@ struct Arch {
   const char* name;  // general.architecture, and the prefix of the metadata keys
   Rope rope = Rope::Pairs;
   Activation activation = Activation::Silu;
+  Factor ungated = Factor::Positive;  // of a feed-forward block without a gate; Xielu reads xielu.*
   TensorNames tensors = {};
 
   bool scale_embedding = false;  // embeddings are multiplied by sqrt(width)
@@ -150,7 +157,8 @@ struct Arch {
   bool keys_as_values =
       false;                   // a layer without a window may lack `value`: values are keys before their norm
   bool shared_caches = false;  // the last attention.shared_kv_layers layers use the caches of earlier ones
-  bool gated_attention = false;  // behind the rows of a query head stand those of its gate
+  bool gated_attention = false;           // behind the rows of a query head stand those of its gate
+  Factor gate_factor = Factor::Logistic;  // of what attention gives, by its gate
 
   uint32_t window = 0;           // attention.sliding_window
   bool window_required = false;  // the file must give attention.sliding_window

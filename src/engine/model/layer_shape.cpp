@@ -1,5 +1,6 @@
 // What differs between the layers of a model in which some have a window.
 #include <algorithm>
+#include <cmath>
 
 #include "engine/model/shape_reader.h"
 
@@ -113,9 +114,73 @@ Status read_shared_caches(ShapeReader& r, Shape* s) {
   return {};
 }
 
+// The table takes the place of that of rotations, which no layer has.
+Status read_positions(ShapeReader& r, Shape* s) {
+  const char* name = r.arch.tensors.position_embedding.text;
+  if (!name) return {};
+  const GgufTensor* rows = r.gguf.find_tensor(name);
+  if (!rows) return fail(Code::File, "%s: no tensor %s", r.gguf.name(), name);
+  if (rows->ne[1] < 1 || rows->ne[1] > kMaxContext)
+    return fail(Code::File, "%s: %s has %llu rows, expected 1 to %u", r.gguf.name(), name,
+                (unsigned long long)rows->ne[1], kMaxContext);
+  if (s->width % 2)
+    return fail(Code::Unsupported, "%s: %sembedding_length is %u, expected an even number, since %s is there",
+                r.gguf.name(), r.prefix.c_str(), s->width, name);
+  s->positions = uint32_t(rows->ne[1]);
+  s->rope[0] = {.width = s->width, .factors = false, .learned = true};
+  for (LayerShape& layer : s->each) layer.rope_table = layer.query_rope_table = kNoRope;
+  return {};
+}
+
+// Of a key without the architecture's prefix: one number for each layer.
+static Status read_each(ShapeReader& r, const char* key, const Shape& s, std::vector<float>* out) {
+  PackedArray<float> values;
+  r.keys.insert(key);
+  GRETA_TRY(r.gguf.require(key));
+  GRETA_TRY(r.gguf.get_f32_array(key, &values));
+  if (values.count != s.layers)
+    return fail(Code::File, "%s: %s has %llu numbers, expected one for each of %u layers (%sblock_count)",
+                r.gguf.name(), key, (unsigned long long)values.count, s.layers, r.prefix.c_str());
+  for (uint64_t i = 0; i < values.count; ++i) {
+    if (!(values[i] >= -1e4f && values[i] <= 1e4f))
+      return fail(Code::File, "%s: %s holds %g, expected -10000 to 10000", r.gguf.name(), key,
+                  double(values[i]));
+    out->push_back(values[i]);
+  }
+  return {};
+}
+
+Status read_xielu(ShapeReader& r, Shape* s) {
+  if (r.arch.ungated != Factor::Xielu) return {};
+  std::vector<float> positive, negative, linear, least;
+  GRETA_TRY(read_each(r, "xielu.alpha_p", *s, &positive));
+  GRETA_TRY(read_each(r, "xielu.alpha_n", *s, &negative));
+  GRETA_TRY(read_each(r, "xielu.beta", *s, &linear));
+  GRETA_TRY(read_each(r, "xielu.eps", *s, &least));
+  // Training holds what is trained above zero by a softplus.
+  const auto above_zero = [](float x) { return std::max(x, 0.0f) + std::log1p(std::exp(-std::abs(x))); };
+  for (uint32_t l = 0; l < s->layers; ++l) {
+    if (!(least[l] <= 0 &&
+          least[l] >= -1e-5f))  // then it does not matter that exp(x) - 1 is taken of it at most
+      return fail(Code::Unsupported, "%s: xielu.eps is %g in layer %u, expected -1e-5 to 0", r.gguf.name(),
+                  double(least[l]), l);
+    s->each[l].xielu = {above_zero(positive[l]), linear[l] + above_zero(negative[l]), linear[l]};
+  }
+  return {};
+}
+
+Status read_attention_gates(ShapeReader& r, Shape* s) {
+  if (!r.arch.tensors.attention_gate.text) return {};
+  for (uint32_t l = 0; l < s->layers; ++l) {
+    const GgufTensor* gate = r.gguf.find_tensor(layer_name(r.arch.tensors.attention_gate, l));
+    s->each[l].head_gates = gate && gate->ne[1] == s->each[l].heads;
+  }
+  return {};
+}
+
 bool Shape::stays_whole() const {
   const auto reads_another = [](const LayerShape& layer) { return layer.attends() && !layer.keeps_cache(); };
-  return layer_embedding != 0 || std::ranges::any_of(each, reads_another);
+  return layer_embedding != 0 || positions != 0 || std::ranges::any_of(each, reads_another);
 }
 
 }  // namespace greta

@@ -31,6 +31,15 @@ const std::vector<float>& factors_of(const Shape& shape, const Weights& weights,
   return long_rope(shape, context) ? weights.long_factors : weights.short_factors;
 }
 
+// (1, 1) times c + is gives (c - s, c + s), which are to be two neighbours of a position's embedding.
+void fill_learned(const std::vector<float>& embedding, uint64_t values, float* table) {
+  for (uint64_t i = 0; i < values; i += 2) {
+    const double first = double(embedding[i]), second = double(embedding[i + 1]);
+    *table++ = float((first + second) / 2);
+    *table++ = float((second - first) / 2);
+  }
+}
+
 }  // namespace
 
 bool long_rope(const Shape& shape, uint32_t context) {
@@ -48,6 +57,7 @@ void fill_rope_table(const Shape& shape, const Weights& weights, uint32_t index,
                      float* table) {
   const RopeTable& rope = shape.rope[index];
   const uint32_t width = rope.width, pairs = width / 2;
+  if (rope.learned) return fill_learned(weights.position_embedding, uint64_t(context) * width, table);
   const std::vector<float>& factors = factors_of(shape, weights, context);
   std::vector<double> frequency(pairs);
   for (uint32_t i = 0; i < pairs; ++i) {

@@ -427,6 +427,9 @@ Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out, KeysRead* keys
   if (arch.tensors.layer_embedding.text)
     r.u32("embedding_length_per_layer_input", 0, kMaxWidth / s.layers, &s.layer_embedding);
   GRETA_TRY(read_rope(r, &s));
+  GRETA_TRY(read_positions(r, &s));
+  GRETA_TRY(read_xielu(r, &s));
+  GRETA_TRY(read_attention_gates(r, &s));
   GRETA_TRY(read_experts(r, &s));
   GRETA_TRY(check_layers(r, s));
   *out = std::move(s);

@@ -31,7 +31,8 @@ struct RopeTable {
   uint32_t width = 0;  // rotated values of a head
   float base = 10000.0f;
   RopeScaling scaling;
-  bool factors = true;  // the file's factors apply, if it has any
+  bool factors = true;   // the file's factors apply, if it has any
+  bool learned = false;  // it holds the embeddings of positions (fill_rope_table)
   // Cosine and sine at position p grow by 1 + temperature * ln(1 + floor(p / original_context)).
   float temperature = 0;
 };
@@ -55,6 +56,8 @@ struct LayerShape {
   uint32_t ffn_width = 0;                   // hidden values of the dense feed-forward block
   uint32_t cache_of = kOwn;                 // the earlier layer whose keys and values it reads
   bool keys_as_values = false;              // its values are its keys before their norm
+  bool head_gates = false;                  // its gate has one value for each head
+  Xielu xielu = {};                         // of its feed-forward block
 
   bool attends() const { return kv_heads != 0; }
   bool keeps_cache() const { return attends() && cache_of == kOwn; }
@@ -99,6 +102,7 @@ struct Shape {
   uint32_t draft_layers = 0;     // layers after these in the file, which draft tokens and are not used
   uint32_t context = 0;          // the context that the model was trained for, in tokens
   bool parallel = false;         // attention and feed-forward of a layer read the same residual
+  uint32_t positions = 0;        // rows of the embeddings of positions; 0: there are none
   uint32_t layer_embedding = 0;  // values of the embedding that each layer has of a token; 0: there is none
   float epsilon = 1e-5f;
   float attention_scale = 0, attention_softcap = 0, final_softcap = 0;
@@ -108,8 +112,8 @@ struct Shape {
   RopeTable rope[kMaxRopeTables];
   uint32_t rope_tables = 1;
   std::vector<LayerShape> each;  // [layers]
-  // Layers read another one's cache, or embeddings of their own that are made with the first one. Nothing
-  // brings these to another device.
+  // Layers read another one's cache, or embeddings of their own that are made with the first one, or the
+  // embeddings of positions lie among the tables of the layers. Nothing brings these to another device.
   bool stays_whole() const;
   RecurrentShape recurrence;  // of all recurrent layers
   uint32_t recurrent_layers = 0;

@@ -98,6 +98,13 @@ Status check_rotated(const ShapeReader& r, const char* key, const char* width_ke
 // Checks that the sections of a head's rotated part, by dimensions of a position, fit into it.
 Status check_sections(ShapeReader& r, uint32_t turned);
 
+// Reads how many positions have embeddings, after read_rope.
+Status read_positions(ShapeReader& r, Shape* s);
+// Reads the constants of the activation of layers without a gate (Factor::Xielu).
+Status read_xielu(ShapeReader& r, Shape* s);
+// Sets in which layers a head has one gate.
+Status read_attention_gates(ShapeReader& r, Shape* s);
+
 // Sets which layers keep a state in place of keys and values, after the counts of heads are known.
 Status read_recurrent_layers(ShapeReader& r, Shape* s);
 // Reads the sizes of those layers.

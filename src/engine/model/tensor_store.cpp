@@ -132,6 +132,19 @@ Status TensorStore::find_factors(const Gguf& gguf, TensorName name, uint32_t pai
   return {};
 }
 
+// Reads the embeddings of positions, which go into such a table, too.
+Status TensorStore::find_positions(const Gguf& gguf, const Arch& arch, const Shape& shape) {
+  if (!shape.positions) return {};
+  const char* name = arch.tensors.position_embedding.text;
+  const GgufTensor& rows = *gguf.find_tensor(name);
+  if (rows.type != QuantType::f32 || rows.ne[0] != shape.width || rows.dims != 2)
+    return fail(Code::File,
+                "%s: %s is %s with rows of %llu values, expected f32 with rows of %u (embedding_length)",
+                gguf.name(), name, quant_info(rows.type).name, (unsigned long long)rows.ne[0], shape.width);
+  weights_.position_embedding.resize(uint64_t(shape.positions) * shape.width);
+  return gguf.source().read_at(rows.part, rows.offset, weights_.position_embedding.data(), rows.bytes);
+}
+
 Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape, Devices devices,
                              const Placement& placement) {
   const TensorNames& names = arch.tensors;
@@ -149,6 +162,7 @@ Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape, D
     GRETA_TRY(find(gguf, each, devices[device].filter, device));
   }
 
+  GRETA_TRY(find_positions(gguf, arch, shape));
   const uint32_t pairs = shape.rope[0].width / 2;
   GRETA_TRY(find_factors(gguf, names.rope_factors, pairs, &w.rope_factors));
   GRETA_TRY(find_factors(gguf, names.long_factors, pairs, &w.long_factors));

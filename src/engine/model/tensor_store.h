@@ -61,6 +61,7 @@ class TensorStore {
   };
   Status find(Gguf& gguf, const NamedTensor& named, const RowFilter& filter, uint32_t device);
   Status find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out);
+  Status find_positions(const Gguf& gguf, const Arch& arch, const Shape& shape);
   std::unique_ptr<Pool> make_pool(Device& device, uint32_t index, bool on_host) const;
   template <class Amount>
   uint64_t token_share(Amount amount) const;  // the sum over tensors, in which only experts in use count

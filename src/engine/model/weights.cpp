@@ -123,6 +123,8 @@ void add_attention(const Arch& arch, const Shape& s, const LayerShape& each, boo
     if (each.keeps_cache()) add_vector(list, names.key_bias, &l->key_bias, k);
     if (each.keeps_cache() && !each.keys_as_values) add_vector(list, names.value_bias, &l->value_bias, v);
   }
+  const uint64_t gates = uint64_t(each.heads) * (each.head_gates ? 1 : each.value_width);
+  if (names.attention_gate.text) add_matrix(list, names.attention_gate, &l->attention_gate, s.width, gates);
   const uint64_t normed = arch.layer_norm ? each.heads : 1, normed_keys = arch.layer_norm ? each.kv_heads : 1;
   add_vector(list, names.query_norm, &l->query_norm, arch.norm_all_heads ? q : each.key_width, normed);
   if (each.keeps_cache())
@@ -380,6 +382,7 @@ std::vector<std::string_view> factor_tensors(const Arch& arch, const Shape& shap
   const auto add = [&](const TensorName& name) {
     if (name.text) used.push_back(name.text);
   };
+  add(names.position_embedding);
   if (shape.rope[0].scaling.kind == RopeScaling::Kind::Long) {
     add(names.long_factors);
     add(names.short_factors);

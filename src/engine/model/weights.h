@@ -44,6 +44,7 @@ struct Weights {
   bool tied = false;  // token_embedding is also the output matrix
   std::vector<Layer> layers;
   std::vector<float> rope_factors, long_factors, short_factors;  // [rope[0].width / 2] or empty
+  std::vector<float> position_embedding;                         // [positions][width] or empty
 };
 
 enum class Use : uint8_t { Embedding, Matrix, Heads, Experts, Vector };  // Heads: one matrix for each head
@@ -90,7 +91,8 @@ struct NamedTensor {
 std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const Shape& shape,
                                        Weights* weights, bool apart = false);
 
-// The names of the tensors of rotary factors that this shape uses and the architecture has.
+// The names of the tensors that the architecture has and that go into tables by position, of those of rotary
+// factors such as this shape uses.
 std::vector<std::string_view> factor_tensors(const Arch& arch, const Shape& shape);
 
 }  // namespace greta

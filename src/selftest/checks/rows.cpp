@@ -168,23 +168,26 @@ void check_multiply(Rig& rig) {
   Random random(6);
   struct Heads {
     uint32_t heads, width, x_stride, by_stride;
+    bool each_head = false;
   };
+  const Xielu xielu = {0.8f, 1.1f, 0.5f};
   for (const Live& live : live_rows(rig))
-    for (const Heads& shape : {Heads{1, 33, 0, 0}, {3, 20, 41, 0}, {2, 256, 512, 300}, {1, 1, 3, 2}})
-      for (const uint32_t factor :
-           {uint32_t(kFactorItself), uint32_t(kFactorLogistic), uint32_t(kFactorPositive)}) {
+    for (const Heads& shape :
+         {Heads{1, 33, 0, 0}, {3, 20, 41, 0}, {2, 256, 512, 300}, {1, 1, 3, 2}, {5, 24, 0, 0, true}})
+      for (uint32_t factor = 0; factor < kFactorCount; ++factor) {
         StepRows steps;
         steps.add_tokens(live.tokens);
         const uint32_t heads = live.tokens * shape.heads, all = live.bucket * shape.heads;
-        const uint32_t x_stride = std::max(shape.x_stride, shape.width),
+        const uint32_t x_stride = std::max(shape.x_stride, shape.each_head ? 1 : shape.width),
                        by_stride = std::max(shape.by_stride, shape.width);
         auto x = gaussians(size_t(heads) * x_stride, random, 4);
         x[0] = -80;
+        for (size_t i = 1; i < x.size(); i += 3) x[i] *= 1e-3f;  // where differences would lose what is small
         const auto by = gaussians(size_t(heads) * by_stride, random);
         Values from, with;
         for (uint32_t h = 0; h < heads; ++h)
           for (uint32_t i = 0; i < shape.width; ++i) {
-            from.push_back(double(x[h * x_stride + i]));
+            from.push_back(double(x[h * x_stride + (shape.each_head ? 0 : i)]));
             with.push_back(double(by[h * by_stride + i]));
           }
         const Slice x_slice = rig.put_padded(x, all * x_stride),
@@ -193,7 +196,9 @@ void check_multiply(Rig& rig) {
         Call call = CallMaker{step}.multiply(x_slice, by_slice, y, {shape.heads, shape.width}, factor);
         call.x_stride = shape.x_stride;
         call.multiply.by_stride = shape.by_stride;
-        check_rows(rig, call, live.bucket, reference::multiply(from, with, factor), 1e-12);
+        call.multiply.each_head = shape.each_head;
+        call.multiply.xielu = xielu;
+        check_rows(rig, call, live.bucket, reference::multiply(from, with, factor, xielu), 1e-12);
         if (live.bucket == 8) check_repeats(rig, call, live.bucket);
         rig.reset();
       }

@@ -1,18 +1,36 @@
-#include "kernels/abi/multiply.h"
-
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
+#include "compute/op.h"
 #include "selftest/reference/reference.h"
 
 namespace greta::reference {
 
-Values multiply(const Values& x, const Values& by, uint32_t factor) {
+static double factor_of(double x, uint32_t factor, const Xielu& xielu) {
+  switch (factor) {
+    case kFactorLogistic:
+      return 1 / (1 + std::exp(-x));
+    case kFactorPositive:
+      return std::max(x, 0.0);
+    case kFactorGelu:
+      return 0.5 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case kFactorGeluErf:
+      return 0.5 * std::erfc(-x / std::numbers::sqrt2);
+    case kFactorXielu:
+      return double(xielu.linear) + (x > 0   ? double(xielu.positive) * x
+                                     : x < 0 ? double(xielu.negative) * (std::expm1(x) / x - 1)
+                                             : 0);
+    case kFactorSoftplus:
+      return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+    default:
+      return x;
+  }
+}
+
+Values multiply(const Values& x, const Values& by, uint32_t factor, const Xielu& xielu) {
   Values y;
-  for (size_t i = 0; i < x.size(); ++i)
-    y.push_back(by[i] * (factor == kFactorLogistic   ? 1 / (1 + std::exp(-x[i]))
-                         : factor == kFactorPositive ? std::max(x[i], 0.0)
-                                                     : x[i]));
+  for (size_t i = 0; i < x.size(); ++i) y.push_back(by[i] * factor_of(x[i], factor, xielu));
   return y;
 }
 

@@ -6,6 +6,7 @@ from .families import FAMILIES
 from .gemma import GLOBAL, LOCAL, SMALL, gemma2, gemma3
 from .hybrids import HYBRIDS
 from .latent import deep_yarn, experts, latent
+from .ungated import UNGATED
 
 BIASES = {"attention_bias": True, "mlp_bias": True}
 
@@ -159,4 +160,4 @@ DEEPSEEK2 = [
     deepseek("deepseek2-converted-old-v3", "DeepseekV3", 32, 2, V3_PARTS, old_latent=True),
 ]
 
-CONVERTED = (LLAMA + QWEN + GEMMA + PHI3 + OLMO2 + GRANITE + SMOLLM3 + GPT_OSS + DEEPSEEK2 + FAMILIES + HYBRIDS)
+CONVERTED = (LLAMA + QWEN + GEMMA + PHI3 + OLMO2 + GRANITE + SMOLLM3 + GPT_OSS + DEEPSEEK2 + FAMILIES + UNGATED + HYBRIDS)

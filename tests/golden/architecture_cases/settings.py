@@ -5,12 +5,12 @@ changes. A row says what a new value does, and which value llama.cpp takes where
 sizes: with another value the tensors do not fit, or what depends on the key cannot be told, so that a file is to be refused.
 """
 import math
-import types
 from dataclasses import dataclass, field
-from unittest import mock
 
 import torch
 import transformers
+
+from .routers import raw_weights, sigmoid_router, softmax_router
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 REQUIRED = object()  # there is no default, and a file without the key is refused
@@ -73,12 +73,12 @@ def epsilon(state, value):
     def hook(model):
         for module in model.modules():
             for name in ("variance_epsilon", "eps"):
-                if hasattr(module, name):
+                if hasattr(module, name) and name not in module._buffers:  # xIELU has one
                     setattr(module, name, value)
     state.hooks.append(hook)
 
 
-MEAN_NORMS = ("nemotron", "olmo", "stablelm", "command-r", "cohere2")
+MEAN_NORMS = ("nemotron", "olmo", "stablelm", "command-r", "cohere2", "phi2", "starcoder2", "gptneox", "gpt2")
 
 
 def mean_epsilon(state, value):
@@ -199,7 +199,7 @@ FIRST = ("granite_swa",)  # there it is the first of these layers, and not the l
 
 
 def window(state, value):
-    if state.arch in ("gemma3", "olmo2", "exaone4") and not value:
+    if state.arch in ("gemma3", "olmo2", "exaone4", "laguna") and not value:
         state.config["layer_types"] = [FULL] * state.config["num_hidden_layers"]
         if state.arch == "exaone4":  # then all layers rotate
             state.config["sliding_window"] = None
@@ -290,6 +290,19 @@ def experts_used(state, value):
     state.config[names.get(state.arch, "num_experts_per_tok")] = value
 
 
+def scale_of_experts(state, value):
+    names = {"afmoe": "route_scale", "laguna": "moe_routed_scaling_factor"}
+    state.config[names.get(state.arch, "routed_scaling_factor")] = value
+
+
+def normalised(state, value):
+    if state.arch in ("afmoe", "laguna"):  # the reference always does it
+        if not value:
+            state.hooks.append(raw_weights)
+        return
+    state.config["norm_topk_prob"] = value
+
+
 def groups(state, value):
     if value <= 1:
         state.config.update(n_group=1, topk_group=1, topk_method="greedy")
@@ -320,32 +333,6 @@ def gating(state, value):
     state.hooks.append(sigmoid_router if value == 2 else softmax_router)
 
 
-def routers(model):
-    layers = getattr(model.model, "language_model", model.model).layers
-    names = ("mlp", "feed_forward", "mixer")  # the last is what a layer of Nemotron-H has alone
-    blocks = [next(getattr(layer, name) for name in names if hasattr(layer, name)) for layer in layers]
-    return [block.gate for block in blocks if hasattr(block, "gate")]
-
-
-def sigmoid_router(model):
-    """The router of DeepSeek V3 in a model of V2."""
-    v3 = transformers.models.deepseek_v3.modeling_deepseek_v3.DeepseekV3TopkRouter
-    for router in routers(model):
-        router.e_score_correction_bias = torch.zeros(router.num_experts)
-        router.norm_topk_prob = False
-        router.forward = types.MethodType(v3.forward, router)
-
-
-def softmax_router(model):
-    for router in routers(model):
-        def forward(*given, plain=router.forward):
-            softmax = lambda logits: logits.softmax(-1)
-            with mock.patch.object(torch.Tensor, "sigmoid", softmax), mock.patch.object(torch, "sigmoid", softmax), \
-                    mock.patch.object(torch.nn.functional, "sigmoid", softmax):
-                return plain(*given)
-        router.forward = forward
-
-
 def default_gating(state):
     """llama.cpp takes the softmax; a bias of the choice came with the sigmoid (README.md)."""
     return 2 if any(name.endswith("exp_probs_b.bias") for name in state.tensors) else 1
@@ -360,7 +347,8 @@ def width_of_heads(state):
 
 
 def head_width(state):
-    return state.keys["embedding_length"] // state.keys["attention.head_count"]
+    heads = state.keys["attention.head_count"]
+    return state.keys["embedding_length"] // (heads[0] if isinstance(heads, list) else heads)
 
 
 def size(state, value):
@@ -384,6 +372,19 @@ def rotated_part(state, value):
     full["partial_rotary_factor"] = value / head
 
 
+def rotated_part_of_windows(state, value):
+    if state.arch != "laguna" or value > state.keys["attention.key_length"]:
+        raise NoReference
+    state.ropes()[1]["partial_rotary_factor"] = value / state.keys["attention.key_length"]
+
+
+def parallel(state, value):
+    """Both forms have the same tensors in one architecture alone."""
+    if state.arch != "gptneox":
+        raise NoReference
+    state.config["use_parallel_residual"] = value
+
+
 SETTINGS = {
     "context_length": Setting(no_change("it limits how long a session may be"), factors=(1 / 32, 2)),
     "vocab_size": Setting(no_change("token_embd.weight says it"), 0),
@@ -396,11 +397,11 @@ SETTINGS = {
         square_epsilon, lambda state: 0 if state.arch == "nemotron" else REQUIRED, (5e4,)),
     "attention.layer_norm_epsilon": Setting(
         mean_epsilon, lambda state: REQUIRED if state.arch in MEAN_NORMS else 0, (5e4,)),
-    "use_parallel_residual": Setting(size, True),
+    "use_parallel_residual": Setting(parallel, True),
     "attention.scale": Setting(in_config("attention_multiplier"), lambda state: head_width(state) ** -0.5),
     "attention.sliding_window": Setting(
         window, lambda state: {"gemma2": 4096, "gpt-oss": REQUIRED, "granite_swa": REQUIRED,
-                                "gemma4": REQUIRED, "cohere2": REQUIRED}.get(state.arch, 0), (2, 64)),
+                                "gemma4": REQUIRED, "cohere2": REQUIRED, "afmoe": REQUIRED}.get(state.arch, 0), (2, 64)),
     "attention.sliding_window_pattern": Setting(pattern, lambda state: PERIODS[state.arch]),
     "attn_logit_softcapping": Setting(in_config("attn_logit_softcapping"), 50.0),
     "final_logit_softcapping": Setting(
@@ -411,7 +412,8 @@ SETTINGS = {
         {"logit_scale" if state.arch in ("command-r", "cohere2") else "logits_scaling": value})),
     "rope.dimension_count": Setting(
         rotated_part, lambda state: state.keys.get("attention.key_length", head_width(state))),
-    "rope.dimension_count_swa": Setting(size, lambda state: state.keys["attention.key_length_swa"]),
+    "rope.dimension_count_swa": Setting(
+        rotated_part_of_windows, lambda state: state.keys.get("attention.key_length_swa", state.keys.get("rope.dimension_count"))),
     "attention.shared_kv_layers": Setting(size, 0),
     "embedding_length_per_layer_input": Setting(size, 0),
     "rope.freq_base": Setting(base, 10000.0),
@@ -439,9 +441,9 @@ SETTINGS = {
     "expert_shared_feed_forward_length": Setting(of_experts(shared_width), 0),
     "interleave_moe_layer_step": Setting(every_layer, 1),
     "attention.temperature_scale": Setting(in_rope("llama_4_scaling_beta"), 0.0),
-    "expert_weights_scale": Setting(of_experts(in_config("routed_scaling_factor")), 1.0),
+    "expert_weights_scale": Setting(of_experts(scale_of_experts), 1.0),
     "expert_weights_norm": Setting(
-        of_experts(in_config("norm_topk_prob")), lambda state: state.arch not in ("deepseek2", "dots1", "olmoe", "qwen2moe")),
+        of_experts(normalised), lambda state: state.arch not in ("deepseek2", "dots1", "olmoe", "qwen2moe")),
     "expert_gating_func": Setting(gating, default_gating, (0.5, 2)),
     "expert_group_count": Setting(of_experts(groups), 0),
     "expert_group_used_count": Setting(of_experts(groups_used), 0),
