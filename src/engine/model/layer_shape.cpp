@@ -127,7 +127,9 @@ Status read_positions(ShapeReader& r, Shape* s) {
     return fail(Code::Unsupported, "%s: %sembedding_length is %u, expected an even number, since %s is there",
                 r.gguf.name(), r.prefix.c_str(), s->width, name);
   s->positions = uint32_t(rows->ne[1]);
-  s->rope[0] = {.width = s->width, .factors = false, .learned = true};
+  s->rope[0] = {};
+  s->rope[0].width = s->width;
+  s->rope[0].learned = true;
   for (LayerShape& layer : s->each) layer.rope_table = layer.query_rope_table = kNoRope;
   return {};
 }

@@ -47,8 +47,17 @@ bool call_of_object(const Value& object, ChatCall* call) {
   return true;
 }
 
+// Apertus has the name for a key: {"name": {"argument": 1}}.
+bool call_of_key(const Value& object, const ToolList& tools, ChatCall* call) {
+  if (object.size() != 1) return false;
+  const Value::Entry& entry = object.entries()[0];
+  if (!tools.has(entry.key.as_string()) || !arguments_json(&entry.value, &call->arguments)) return false;
+  call->name = entry.key.as_string();
+  return true;
+}
+
 // Reads objects, or arrays of them, one after another.
-CallsRead read_json_calls(std::string_view body, std::vector<ChatCall>* out) {
+CallsRead read_json_calls(std::string_view body, const ToolList& tools, std::vector<ChatCall>* out) {
   while (!body.empty()) {
     const size_t bytes = json_extent(body);
     Value value;
@@ -57,7 +66,8 @@ CallsRead read_json_calls(std::string_view body, std::vector<ChatCall>* out) {
     const std::span<const Value> items = value.is_list() ? value.items() : std::span<const Value>(&value, 1);
     for (const Value& item : items) {
       ChatCall call;
-      if (out->size() == kMaxCallsInBody || !item.is_dict() || !call_of_object(item, &call))
+      if (out->size() == kMaxCallsInBody || !item.is_dict() ||
+          (!call_of_object(item, &call) && !call_of_key(item, tools, &call)))
         return CallsRead::None;
       out->push_back(std::move(call));
     }
@@ -401,7 +411,7 @@ CallsRead read_calls(std::string_view body, const ToolList& tools, const CallSty
   };
   const size_t first = body[0] == '[' ? body.find_first_of("{(") : 0;
   if (body[0] == '{' || (body[0] == '[' && first != body.npos && body[first] == '{'))
-    attempt(read_json_calls(body, &calls));
+    attempt(read_json_calls(body, tools, &calls));
   else if (body[0] == '<')
     attempt(read_tagged(body, tools, style, &calls)) || attempt(read_headed(body, &calls));
   else

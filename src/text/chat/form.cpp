@@ -18,10 +18,12 @@ constexpr ChatSection kSections[] = {
     {Kind::Reasoning, "<seed:think>", "<seed:think>", "</seed:think>"},                 // Seed-OSS
     {Kind::Reasoning, "<|START_THINKING|>", "<|START_THINKING|>", "<|END_THINKING|>"},  // Command R7B
     {Kind::Reasoning, "<|channel>thought", "<|channel>thought", "<channel|>"},          // Gemma 4
+    {Kind::Reasoning, "<|inner_prefix|>", "<|inner_prefix|>", "<|inner_suffix|>"},      // Apertus
     {Kind::Reasoning, "</thinking>", "<thinking>", "</thinking>"},
     {Kind::Reasoning, "</thought>", "<thought>", "</thought>"},
 
     {Kind::Answer, "<response>", "<response>", "</response>"},                       // Granite 3.3
+    {Kind::Answer, "<answer>", "<answer>", "</answer>"},                             // Hunyuan
     {Kind::Answer, "<|START_RESPONSE|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"},  // Command R7B
 
     {Kind::Calls, "<tool_call>", "<tool_call>", "</tool_call>"},                 // Hermes, Qwen, GLM
@@ -30,6 +32,7 @@ constexpr ChatSection kSections[] = {
     {Kind::Calls, "<TOOLCALL>", "<TOOLCALL>", "</TOOLCALL>"},                    // Nemotron
     {Kind::Calls, "<seed:tool_call>", "<seed:tool_call>", "</seed:tool_call>"},  // Seed-OSS
     {Kind::Calls, "<minimax:tool_call>", "<minimax:tool_call>", "</minimax:tool_call>"},        // MiniMax
+    {Kind::Calls, "<|tools_prefix|>", "<|tools_prefix|>", "<|tools_suffix|>"},                  // Apertus
     {Kind::Calls, "<|START_ACTION|>", "<|START_ACTION|>", "<|END_ACTION|>"},                    // Command R7B
     {Kind::Calls, "<|tool_call_start|>", "<|tool_call_start|>", "<|tool_call_end|>"},           // LFM2
     {Kind::Calls, "<|tool_call>", "<|tool_call>", "<tool_call|>"},                              // Gemma 4

@@ -295,6 +295,7 @@ constexpr OwnTemplate kOwnTemplates[] = {
     {"an id, a name and JSON",
      "<|tool_calls|><|tool_call:begin|>{{ c.id }}<|tool_call:name|>{{ f.name }}<|tool_call:args|>"
      "{{ f.arguments | tojson }}<|tool_call:end|><|calls|>"},
+    {"a name for a key", "<|tools_prefix|>[{\"{{ f.name }}\": {{ f.arguments | tojson }}}]<|tools_suffix|>"},
     {"channels",
      "<|start|>assistant<|channel|>commentary to=functions.{{ f.name }} <|constrain|>json<|message|>"
      "{{ f.arguments | tojson }}<|call|>"},
