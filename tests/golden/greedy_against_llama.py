@@ -21,8 +21,6 @@ import urllib.request
 FOLDER = pathlib.Path(__file__).parent / "architectures"
 MOST_TOKENS, CONTEXT = 200, 256
 TIE = 1e-3  # between the logarithms of the two best probabilities, which differ as logits do
-# llama.cpp computes something else than the reference here, and says nothing of it.
-OTHERWISE = {"gptneox": "llama.cpp takes GELU by tanh"}
 
 
 def golden_numbers(path, key):
@@ -86,7 +84,7 @@ def compare(path, greta, llama):
     with Server([*llama, *size, "-fa", "off"]) as theirs:
         if not theirs.ready():
             reasons = re.findall(r"(?:error|unknown)[^\n]*", theirs.said())
-            return True, "not run by llama.cpp: " + (reasons[0] if reasons else "no reason given")
+            return True, "not run by llama.cpp: " + (reasons[0] if reasons else "it ended without a word")
         with Server([*greta, "serve", *size, "--exact", "--device", "cpu"]) as ours:
             if not ours.ready():
                 return False, "not run by GRETA: " + ours.said()[-300:]
@@ -110,10 +108,8 @@ def main():
         if args.names and not any(path.stem.startswith(name) for name in args.names):
             continue
         well, said = compare(path, [args.greta], args.llama.split())
-        other = next((why for name, why in OTHERWISE.items() if path.stem.startswith(name)), None)
-        failures += not well and not other
-        print(f"{'ok  ' if well else 'note' if other else 'FAIL'} {path.stem:40} {said}"
-              + (f" ({other})" if other and not well else ""), flush=True)
+        failures += not well
+        print(f"{'ok  ' if well else 'FAIL'} {path.stem:40} {said}", flush=True)
     sys.exit(failures != 0)
 
 

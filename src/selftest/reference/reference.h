@@ -5,10 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-namespace greta {
-struct Xielu;
-}
-
 namespace greta::reference {
 
 using Values = std::vector<double>;
@@ -46,7 +42,10 @@ Values gate(const Values& gate, const Values& up, Activation activation);
 Values add(const Values& a, const Values& b, double scale);
 // x [t][slots][width], scales [experts], bias [experts][width] or empty, ids [t][slots] or empty: expert 0
 Values scale(const Values& x, const Values& scales, const Values& bias, const Ids& ids, uint32_t width);
-Values multiply(const Values& x, const Values& by, uint32_t factor, const Xielu& xielu);  // kFactor*
+struct XieluConstants {
+  double positive, negative, linear;
+};
+Values multiply(const Values& x, const Values& by, uint32_t factor, const XieluConstants& xielu);  // kFactor*
 Values softcap(const Values& x, double cap, double scale);  // cap 0: only the scale
 
 // Rows of one sequence: x [t][channels], weight [channels][width], bias [channels] or empty. `state` has the
