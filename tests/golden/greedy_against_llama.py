@@ -20,6 +20,20 @@ import urllib.request
 
 FOLDER = pathlib.Path(__file__).parent / "architectures"
 MOST_TOKENS, CONTEXT = 200, 256
+# Where llama.cpp does something else than the reference (README.md), a difference is no failure.
+OTHERWISE = {
+    "deepseek2-converted-glm": "experts are scored by the sigmoid only in a model of GLM's size",
+    "deepseek2-v2-groups": "a group of experts is as good as its two best",
+    "exaone4-converted": "the count of layers says whether there are windows",
+    "gpt-oss-converted": "the ends of YaRN's range are rounded",
+    "gpt-oss-converted-mxfp4": "the ends of YaRN's range are rounded",
+    "gpt-oss-mxfp4": "the ends of YaRN's range are rounded",
+    "llama-converted-yarn-given": "a given factor of YaRN multiplies the usual one",
+    "llama-converted-yarn-untruncated": "the ends of YaRN's range are rounded",
+    "llama-window": "windows of llama are not read",
+    "llama-window-head24": "windows of llama are not read",
+    "qwen3moe-plain": "expert_weights_norm is not read",
+}
 TIE = 1e-3  # between the logarithms of the two best probabilities, which differ as logits do
 
 
@@ -108,8 +122,9 @@ def main():
         if args.names and not any(path.stem.startswith(name) for name in args.names):
             continue
         well, said = compare(path, [args.greta], args.llama.split())
-        failures += not well
-        print(f"{'ok  ' if well else 'FAIL'} {path.stem:40} {said}", flush=True)
+        why = "" if well else OTHERWISE.get(path.stem, "")
+        failures += not well and not why
+        print(f"{'ok  ' if well else 'note' if why else 'FAIL'} {path.stem:40} {said}{why and ': in llama.cpp ' + why}", flush=True)
     sys.exit(failures != 0)
 
 
