@@ -10,6 +10,7 @@ const Arch arch_phi2 = {
     .rope = Rope::Halves,
     .ungated = Factor::Gelu,
     .tensors = {.output_norm_bias = "output_norm.bias",
+                .output_bias = "output.bias",
                 .attention_norm_bias = "blk.%u.attn_norm.bias",
                 .gate = {}},
     .layer_norm = true,

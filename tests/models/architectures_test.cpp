@@ -279,7 +279,8 @@ static uint32_t scale_matrices(ModelFile* model) {
         matrix.name.ends_with("_b.weight") && matrix.name.find("attn_q_b") == std::string::npos;
     const bool no_product = matrix.name.ends_with("conv1d.weight") || matrix.name.ends_with("conv.weight") ||
                             matrix.name.ends_with("_norm.weight") ||  // of each head
-                            matrix.name.ends_with("token_embd.weight");
+                            matrix.name.ends_with("token_embd.weight") ||
+                            matrix.name.ends_with("position_embd.weight");
     const auto has_scale = [&](const ModelFile::Tensor& other) {
       return other.name == matrix.name.substr(0, end) + ".scale";
     };

@@ -69,3 +69,11 @@ def latent_keys(t, config):
 def latent_values(t, config):
     """[heads, value, rank]"""
     return latent(t, config)[:, config.qk_nope_head_dim:]
+
+
+def regroup(model, before, after):  # of GPT-NeoX
+    """The class has queries, keys and values of a head together, the file those of all heads."""
+    for layer in model.gpt_neox.layers:
+        for tensor in layer.attention.query_key_value.parameters():
+            apart = tensor.data.unflatten(0, (before, 3, -1)).transpose(0, 1).flatten(1, 2)
+            tensor.data = apart.unflatten(1, (after, -1)).transpose(0, 1).flatten(0, 2).contiguous()

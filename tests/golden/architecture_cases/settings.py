@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import torch
 import transformers
 
+from .changes import regroup
 from .routers import raw_weights, sigmoid_router, softmax_router
 
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -378,6 +379,19 @@ def rotated_part_of_windows(state, value):
     state.ropes()[1]["partial_rotary_factor"] = value / state.keys["attention.key_length"]
 
 
+def count_of_heads(state, value):
+    """Where the file has as many heads of keys as of queries, it does not say their width."""
+    if state.arch == "gpt2":
+        state.config["n_head"] = value
+    elif state.arch == "gptneox":
+        before, width = state.config["num_attention_heads"], state.config["hidden_size"]
+        state.config["num_attention_heads"] = value
+        state.ropes()[0]["partial_rotary_factor"] = state.keys["rope.dimension_count"] / (width // value)
+        state.hooks.append(lambda model: regroup(model, before, value))
+    else:
+        raise NoReference
+
+
 def parallel(state, value):
     """Both forms have the same tensors in one architecture alone."""
     if state.arch != "gptneox":
@@ -389,7 +403,7 @@ SETTINGS = {
     "context_length": Setting(no_change("it limits how long a session may be"), factors=(1 / 32, 2)),
     "vocab_size": Setting(no_change("token_embd.weight says it"), 0),
     "feed_forward_length": Setting(width_of_layers, 0),
-    "attention.head_count": Setting(size),
+    "attention.head_count": Setting(count_of_heads),
     "attention.head_count_kv": Setting(size, lambda state: state.keys["attention.head_count"]),
     "attention.key_length": Setting(size, width_of_heads),
     "attention.value_length": Setting(size, width_of_heads),
