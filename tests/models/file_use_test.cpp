@@ -303,10 +303,14 @@ TEST_CASE("file use: a tensor more than an architecture has use for", "[models][
        {"magic.weight", "blk.0.attn_magic.weight", "blk.0.attn_q.scale", "blk.99.attn_q.weight",
         "blk.0.ssm_in.weight", "cls.output.weight", "output_norm.bias", "blk.0.attn_norm.bias"})
     foreign[name] = {name, 0, {4}, std::string(16, 0)};
-  // What is another model if it is there, and not a damaged one: a head, factors, experts that are chosen
-  // with a bias, or whose results have factors.
-  const std::set<std::string> another = {"output.weight", "rope_freqs.weight", "blk.1.exp_probs_b.bias",
-                                         "blk.0.ffn_down_exps.scale", "blk.1.ffn_down_exps.scale"};
+  // What is another model if it is there, and not a damaged one: a head or its bias, factors, experts that
+  // are chosen with a bias, or whose results have factors.
+  const std::set<std::string> another = {"output.weight",
+                                         "output.bias",
+                                         "rope_freqs.weight",
+                                         "blk.1.exp_probs_b.bias",
+                                         "blk.0.ffn_down_exps.scale",
+                                         "blk.1.ffn_down_exps.scale"};
   ModelLoader loader;
   for (const std::string& name : golden_names()) {
     DYNAMIC_SECTION(name) {
