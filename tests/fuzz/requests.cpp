@@ -54,6 +54,7 @@ class Answer : public Reply {
   void end() override { ++ends; }
   bool full() const override { return false; }
   void watch(std::shared_ptr<Watcher>) override {}
+  void hold(std::shared_ptr<void>) override {}
   std::atomic<int> ends{0};
 };
 

@@ -4,6 +4,7 @@
 // lost_device MODEL PATH.sock
 #include <csignal>
 #include <cstdio>
+#include <deque>
 #include <memory>
 
 #include "api/handles.h"
@@ -14,7 +15,8 @@ using namespace greta;
 
 namespace {
 
-// The submissions to the device that was opened last, which are never freed: a signal may come at any time.
+// The submissions to each device that was opened, and to the last one. A signal may come at any time.
+std::deque<test::Submissions> all_submissions;
 std::atomic<test::Submissions*> submissions{nullptr};
 std::atomic<bool> broken{false};
 
@@ -39,7 +41,7 @@ std::unique_ptr<Opened> open_one() {
   options.threads = 2;
   options.exact = 1;
   if (greta_runtime_open(&options, &opened->inner) != GRETA_OK) throw std::runtime_error(greta_error_text());
-  auto* counts = new test::Submissions;
+  auto* counts = &all_submissions.emplace_back();
   counts->code = Code::Device;
   if (broken) counts->fail_after = 0;
   submissions = counts;
