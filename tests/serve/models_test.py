@@ -133,7 +133,7 @@ class ByHand(ModelsTest):
 
 
 class Sleep(ServerTest):
-    ARGS = ("--sleep-idle-seconds", 1)
+    ARGS = ("--sleep-idle-seconds", 1, "--metrics")
 
     def test_an_idle_model_sleeps(self):
         first = self.server.post(CHAT, chat_body())["choices"][0]["message"]
@@ -149,6 +149,11 @@ class Sleep(ServerTest):
         asleep = self.server.ask("GET", "/props")[1]
         self.assertEqual((awake["is_sleeping"], asleep["is_sleeping"]), (False, True))
         self.assertEqual({**awake, "is_sleeping": True}, asleep)
+        slots = self.server.ask("GET", "/slots")[1]
+        self.assertEqual([(slot["n_ctx"], slot["is_processing"]) for slot in slots], [(1024, False)] * 4)
+        counts = self.server.ask("GET", "/metrics")[1]
+        self.assertRegex(counts, r"llamacpp:tokens_predicted_total [1-9]")
+        self.assertIn("llamacpp:requests_processing 0", counts)
         (model,) = self.server.ask("GET", "/v1/models")[1]["data"]
         self.assertEqual(model["status"]["value"], "sleeping")  # nobody has woken it
         self.assertEqual(self.server.post(CHAT, chat_body())["choices"][0]["message"], first)

@@ -98,7 +98,7 @@ std::string Metrics::histograms(const std::string& labels) const {
 
 std::string Metrics::text(greta_service* service, const std::string& model) const {
   auto info = sized<greta_service_info>();
-  if (greta_service_describe(service, &info)) info = {};
+  if (!service || greta_service_describe(service, &info)) info = {};
   const std::lock_guard lock(mutex_);
   const std::string labels = "model_name=" + json_string(model);
   std::string out;

@@ -16,11 +16,14 @@ namespace greta::serve {
 
 void slots(Context& context) {
   if (!context.server.options().slots) throw Refused(501, "the server was started with --no-slots");
-  const Model& model = context.model();
+  Hosted* hosted = context.hosted;
+  const Json length =
+      context.asleep ? context.server.models().props_asleep(hosted)["n_ctx"] : Json(context.model().context);
   Json list = Json::array();
-  for (uint32_t i = 0; i < context.hosted->options->parallel; ++i)
-    list.push_back({{"id", i}, {"n_ctx", model.context}, {"is_processing", false}});
-  for (const Slot& slot : context.hosted->jobs->slots()) {
+  for (uint32_t i = 0; i < hosted->options->parallel; ++i)
+    list.push_back({{"id", i}, {"n_ctx", length}, {"is_processing", false}});
+  if (context.asleep) return context.send(list);
+  for (const Slot& slot : hosted->jobs->slots()) {
     if (slot.number >= list.size()) continue;
     const greta_request_info& info = slot.info;
     const int64_t rest = slot.max_tokens < 0 ? -1 : slot.max_tokens - int64_t{info.generated_tokens};

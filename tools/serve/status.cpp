@@ -139,10 +139,10 @@ void metrics(Context& context) {
     Refused refused(501, "metrics are off: start the server with --metrics");
     throw refused;
   }
-  const Model& model = context.model();
+  greta_service* service = context.asleep ? nullptr : context.model().service;  // What was counted stays.
   Response response;
   response.type = "text/plain; version=0.0.4; charset=utf-8";
-  response.body = context.hosted->metrics.text(model.service, model.name);
+  response.body = context.hosted->metrics.text(service, context.hosted->name);
   context.reply->send(std::move(response));
 }
 
