@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -210,6 +211,10 @@ class Life(ServerTest):
             self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
             self.assertEqual(server.ask("GET", "/health")[:2], (200, {"status": "ok"}))
             self.assertEqual(server.ask("GET", "/v1/models", headers={"Host": "anything"})[0], 200)
+            if curl := shutil.which("curl"):
+                told = subprocess.run([curl, "-sS", "--unix-socket", path, "http://localhost/v1/completions", "-d", '{"prompt": "A fox", "max_tokens": 3}'],
+                                      capture_output=True, check=True, timeout=LIMIT)
+                self.assertEqual(json.loads(told.stdout)["usage"]["completion_tokens"], 3)
             taken = subprocess.run([PROGRAM, "serve", "-m", MODEL, "--host", path], capture_output=True, text=True, timeout=LIMIT)
             self.assertEqual(taken.returncode, 1)
             self.assertIn("cannot listen on", taken.stderr)
