@@ -87,7 +87,7 @@ class SpansTest(unittest.TestCase):
     def test_no_collector(self):
         with socket.create_server(("127.0.0.1", 0)) as found:
             port = found.getsockname()[1]
-        server = self.start(env={"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}"})
+        server = self.start("--otlp-endpoint", f"http://127.0.0.1:{port}")
         for _ in range(3):
             server.post("/v1/chat/completions", chat_body())
         server.wait_for_line(f"spans are lost: the collector 127.0.0.1:{port} cannot be reached")

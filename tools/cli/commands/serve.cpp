@@ -81,8 +81,7 @@ void add_serving(CLI::App& app, ServeOptions& options) {
                "write a line of JSON for each request that ended to stdout");
   app.add_option("--otlp-endpoint", serve.collector,
                  "send spans of requests to this collector of OpenTelemetry, such as http://localhost:4318")
-      ->type_name("URL")
-      ->envname("OTEL_EXPORTER_OTLP_ENDPOINT");
+      ->type_name("URL");
   app.add_flag("--metrics", serve.metrics, "answer /metrics with counts and times for Prometheus");
   app.add_flag("!--no-slots", serve.slots, "do not answer /slots");
   app.add_flag("!--no-ui,!--no-webui", serve.page, "do not answer / with the page for browsers");
