@@ -21,6 +21,11 @@ bool usable(const KernelRow& row, const RowFilter& filter);
 bool covers(const KernelRow& row, std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
             Reason& why);
 
+// Says in words why such a row does not cover the calls, the first reason that is found. Only a reason that
+// was asked for is written.
+void why_not(const KernelRow& row, std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
+             Reason& why);
+
 // Writes to `out` the rows that cover the calls, as many as there is room for. Returns how many.
 uint32_t find_rows(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
                    std::span<const KernelRow*> out);
