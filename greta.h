@@ -168,6 +168,45 @@ typedef enum greta_graphs {
   GRETA_GRAPHS_MAX = 0x7fffffff
 } greta_graphs;
 
+typedef enum greta_span_kind {
+  GRETA_SPAN_LOAD = 1,         /* A model is read: `bytes` of weights. */
+  GRETA_SPAN_PLAN = 2,         /* The plan of a kind of step is made. */
+  GRETA_SPAN_COMPILE = 3,      /* Its kernels are compiled, or found compiled. It lies in a plan. */
+  GRETA_SPAN_RECORD = 4,       /* A step is prepared and given to the device. Plans and submits lie in it. */
+  GRETA_SPAN_SUBMIT = 5,
+  GRETA_SPAN_WAIT = 6,         /* The host waits for a step. The CPU device works in it. */
+  GRETA_SPAN_STEP = 7,         /* From the begin of RECORD to the end of WAIT: `tokens` rows. The next step
+                                * may be recorded while this one runs. */
+  GRETA_SPAN_LAUNCH = 8,       /* Launches on a device between two barriers, which may overlap. */
+  GRETA_SPAN_COPY = 9,         /* A page of a cache is copied to the host's memory or back: it is recorded. */
+  GRETA_SPAN_SAMPLE = 10,      /* The host chooses a token. */
+  GRETA_SPAN_GRAMMAR = 11,     /* A grammar says which tokens fit. It lies in a sample. */
+  GRETA_SPAN_CALLBACK = 12,    /* The caller's on_token. */
+  GRETA_SPAN_REQUEST = 13,     /* A service's request, from its adding to its end: `tokens` were read and
+                                * written. */
+  GRETA_SPAN_MAX = 0x7fffffff
+} greta_span_kind;
+
+/* Something that the library did, when it has ended. Times are of the clock CLOCK_MONOTONIC, which is the
+ * steady_clock of C++. Other fields are 0 or "" where the kind does not say anything of them. */
+typedef struct greta_span {
+  uint32_t struct_size;
+  greta_span_kind kind;
+  const char* name;            /* "step"; of a launch the first kernel. Valid during the callback, like
+                                * `stage`. */
+  const char* stage;           /* Of a launch, as in greta_profile_stage. */
+  uint64_t begin_ns, end_ns;
+  uint64_t number;             /* Of the step, from 1 for each executor. RECORD, WAIT, STEP and LAUNCH have
+                                * it. */
+  uint32_t device;             /* Of a launch, from 0 in the order of the runtime; else UINT32_MAX, for the
+                                * host. */
+  uint32_t tokens;
+  uint32_t launches;           /* How many a LAUNCH stands for. */
+  uint32_t reserved;
+  uint64_t bytes, flops;       /* What launches must move and compute. */
+  uint64_t error_ns;           /* Of a launch: the device's clock may stand so far beside the host's. */
+} greta_span;
+
 typedef struct greta_runtime_options {
   uint32_t struct_size;
   uint32_t threads;            /* Worker threads of the CPU device; 0: one for each processor it may use. */
@@ -215,6 +254,17 @@ typedef struct greta_runtime_options {
                                   * devices, in their order. */
   uint32_t device_limit_count; /* At most the number of devices. */
   uint32_t reserved;           /* 0. */
+
+  /* Telemetry: receives what models of this runtime do, for a tracer of your own; NULL: nothing is measured,
+   * and devices are given the same commands as ever. Results are the same with it. It is called from every
+   * thread that works for the runtime, several at a time. It must not call the library; an exception is
+   * ignored. */
+  void (*on_span)(void* user, const greta_span* span);
+  void* span_user;             /* Passed to on_span. */
+  uint32_t span_launches;      /* 1: also GRETA_SPAN_LAUNCH, for models on one device. Launches are then given
+                                * one by one with a clock where their barriers stand, and no barrier is added,
+                                * but a captured graph is not replayed. */
+  uint32_t reserved2;          /* 0. */
 } greta_runtime_options;
 
 #define GRETA_MAX_DEVICES 16   /* The most devices of a runtime. */

@@ -26,6 +26,13 @@ struct CLog {
   }
 };
 
+// Passes spans on to a C caller's callback.
+struct CSpans {
+  void (*call)(void* user, const greta_span* span) = nullptr;
+  void* user = nullptr;
+  greta::Spans spans(bool launches);
+};
+
 // What options say of finding devices. `options` and `log` must outlive the result.
 inline greta::DeviceOptions search_options(const greta_runtime_options& options, CLog* log) {
   *log = {options.log, options.log_user};
@@ -58,6 +65,8 @@ struct greta_runtime {
   greta::Process process;
   CLog c_log;
   greta::Log log;  // writes to c_log
+  CSpans c_spans;
+  greta::Spans spans;  // gives to c_spans
   bool exact = false;
   std::deque<RuntimeDevice> devices;  // at least one
 

@@ -111,6 +111,8 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     GRETA_TRY(
         describe_placed(*runtime, std::move(source), o.placement, executor, runtime->log, &model->model));
     Model& m = model->model;
+    m.spans = runtime->spans;
+    Span span(m.spans, SpanKind::Load, "load");
     model->counted.resize(m.devices.size());
     const auto count = [&](uint32_t d) {
       model->counted[d].count(runtime->of(m, d), m.store.device_bytes(d));
@@ -123,6 +125,7 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     GRETA_TRY(load_model(&m, {o.progress, o.progress_user}));
     // Loading takes more than was planned if a device refused mapped pages.
     for (uint32_t d = 0; d < free.size(); ++d) count(d);
+    span.event.bytes = m.store.file_bytes();
     model->tokenizer.tokenizer = model->model.tokenizer.get();
     model->tokenizer.gguf = &model->model.gguf;
     GRETA_TRY(model->tokenizer.chat.open(model->model.gguf, *model->model.tokenizer, runtime->log));

@@ -164,12 +164,35 @@ static Status limit_devices(const greta_runtime_options& o, greta_runtime* runti
   return {};
 }
 
+Spans CSpans::spans(bool launches) {
+  const auto take = [](void* self, const SpanEvent& from) {
+    const CSpans& to = *static_cast<const CSpans*>(self);
+    greta_span span = {};
+    span.struct_size = sizeof span;
+    span.kind = greta_span_kind(from.kind);
+    span.name = from.name;
+    span.stage = from.stage;
+    span.begin_ns = from.begin_ns;
+    span.end_ns = from.end_ns;
+    span.number = from.number;
+    span.device = from.device;
+    span.tokens = from.tokens;
+    span.launches = from.launches;
+    span.bytes = from.bytes;
+    span.flops = from.flops;
+    span.error_ns = from.error_ns;
+    to.call(to.user, &span);
+  };
+  return {take, this, launches};
+}
+
 greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtime** out_runtime) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(out_runtime, "out_runtime"));
     greta_runtime_options o;
     GRETA_TRY(read_options(given, &o));
     GRETA_TRY(check_reserved(o.reserved));
+    GRETA_TRY(check_reserved(o.reserved2));
     if (!o.allocate != !o.release)
       return fail(Code::Argument, "allocate and release must both be set, or neither of them");
     auto runtime = std::make_unique<greta_runtime>();
@@ -184,6 +207,10 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
       return fail(Code::Argument, "graphs is %u, expected a greta_graphs", o.graphs);
     device.graphs = Graphs(o.graphs);
     GRETA_TRY(read_flag(o.import_files, "import_files", &device.imports_files));
+    bool launches = false;
+    GRETA_TRY(read_flag(o.span_launches, "span_launches", &launches));
+    runtime->c_spans = {o.on_span, o.span_user};
+    if (o.on_span) runtime->spans = runtime->c_spans.spans(launches);
     GRETA_TRY(open_devices(o.device ? o.device : "auto", device, runtime.get()));
     runtime->first().memory_limit_bytes = o.memory_limit_bytes;
     GRETA_TRY(limit_devices(o, runtime.get()));

@@ -52,6 +52,9 @@ class GretaGraph {
   Status bind(KernelSet& kernels, const Slice& arena);
   Status capture(Stream& stream, Device& device);
   Status run(Stream& stream) const;  // replays if captured, else records each launch
+  // Records each launch, and signals an event where each barrier stands and at the end: `events` has
+  // barriers() + 1 of them.
+  Status run(Stream& stream, std::span<Event> events) const;
   // Runs each launch by itself and waits for it. `ns` gets the nanoseconds that each took on the device.
   Status time_commands(Stream& stream, Device& device, std::vector<uint64_t>* ns) const;
 
@@ -66,6 +69,8 @@ class GretaGraph {
     bool split_before = false;  // a new submission begins here (kSubmitFlops)
     uint32_t stage = 0;         // launches of one stage may overlap
     const char* part = "";
+    // What it must move and compute if so many tokens and outputs are live, with `depth` cached positions.
+    Cost cost(uint32_t tokens, uint32_t outputs, uint32_t depth) const;
   };
   std::span<const Command> commands() const { return commands_; }
   uint32_t barriers() const;

@@ -48,6 +48,24 @@ Status GretaGraph::record(Stream& stream) const {
   return {};
 }
 
+Cost GretaGraph::Command::cost(uint32_t tokens, uint32_t outputs, uint32_t depth) const {
+  if (!row) return {2 * to.bytes, 0};
+  const uint32_t rows = lead_call(calls).rows_of == kRowsTokens ? tokens : outputs;
+  return lead_of(calls).cost(calls, rows, depth);
+}
+
+Status GretaGraph::run(Stream& stream, std::span<Event> events) const {
+  size_t next = 0;
+  for (const Command& command : commands_) {
+    if (command.barrier_before) {
+      GRETA_TRY(stream.barrier());
+      GRETA_TRY(stream.signal(events[next++]));
+    }
+    GRETA_TRY(record(command, stream));
+  }
+  return stream.signal(events[next]);
+}
+
 Status GretaGraph::time_commands(Stream& stream, Device& device, std::vector<uint64_t>* ns) const {
   struct Events {
     Device& device;

@@ -46,6 +46,56 @@ class greta_graphs(enum.IntEnum):
     GRETA_GRAPHS_MAX = 2147483647
 
 
+class greta_span_kind(enum.IntEnum):
+    GRETA_SPAN_LOAD = 1
+    GRETA_SPAN_PLAN = 2
+    GRETA_SPAN_COMPILE = 3
+    GRETA_SPAN_RECORD = 4
+    GRETA_SPAN_SUBMIT = 5
+    GRETA_SPAN_WAIT = 6
+    GRETA_SPAN_STEP = 7
+    GRETA_SPAN_LAUNCH = 8
+    GRETA_SPAN_COPY = 9
+    GRETA_SPAN_SAMPLE = 10
+    GRETA_SPAN_GRAMMAR = 11
+    GRETA_SPAN_CALLBACK = 12
+    GRETA_SPAN_REQUEST = 13
+    GRETA_SPAN_MAX = 2147483647
+
+
+class greta_span(Structure):
+    struct_size: int
+    kind: int
+    name: Text | None
+    stage: Text | None
+    begin_ns: int
+    end_ns: int
+    number: int
+    device: int
+    tokens: int
+    launches: int
+    reserved: int
+    bytes: int
+    flops: int
+    error_ns: int
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("kind", c_uint32),
+        ("name", c_char_p),
+        ("stage", c_char_p),
+        ("begin_ns", c_uint64),
+        ("end_ns", c_uint64),
+        ("number", c_uint64),
+        ("device", c_uint32),
+        ("tokens", c_uint32),
+        ("launches", c_uint32),
+        ("reserved", c_uint32),
+        ("bytes", c_uint64),
+        ("flops", c_uint64),
+        ("error_ns", c_uint64),
+    ]
+
+
 class greta_runtime_options(Structure):
     struct_size: int
     threads: int
@@ -68,6 +118,10 @@ class greta_runtime_options(Structure):
     device_limits: Any
     device_limit_count: int
     reserved: int
+    on_span: Any
+    span_user: int | None
+    span_launches: int
+    reserved2: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("threads", c_uint32),
@@ -90,6 +144,10 @@ class greta_runtime_options(Structure):
         ("device_limits", POINTER(c_uint64)),
         ("device_limit_count", c_uint32),
         ("reserved", c_uint32),
+        ("on_span", CFUNCTYPE(None, c_void_p, POINTER(greta_span))),
+        ("span_user", c_void_p),
+        ("span_launches", c_uint32),
+        ("reserved2", c_uint32),
     ]
 
 
@@ -1410,6 +1468,7 @@ ENUMS: tuple[Any, ...] = (
     greta_status,
     greta_log_level,
     greta_graphs,
+    greta_span_kind,
     greta_unused_verdict,
     greta_cache_type,
     greta_placement_kind,
@@ -1427,6 +1486,7 @@ ENUMS: tuple[Any, ...] = (
     greta_request_state,
 )
 STRUCTS: tuple[Any, ...] = (
+    greta_span,
     greta_runtime_options,
     greta_device_info,
     greta_finding,

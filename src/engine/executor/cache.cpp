@@ -245,6 +245,8 @@ Status Executor::walk_page(const CachePage& page, const Spans& visit) const {
 // A step that fails later forgets what was only recorded, so copies are submitted at once. The host's memory
 // is that of the first device; what the others have of the page passes through their own, and is waited for.
 Status Executor::save_page(const CachePage& page, const Slice& to) {
+  Span span(model_.spans, SpanKind::Copy, "save page");
+  span.event.bytes = to.bytes;
   Recordings recordings{on_};
   struct Part {
     uint32_t device;
@@ -276,6 +278,8 @@ Status Executor::save_page(const CachePage& page, const Slice& to) {
 }
 
 Status Executor::load_page(const Slice& from, const CachePage& page) {
+  Span span(model_.spans, SpanKind::Copy, "load page");
+  span.event.bytes = from.bytes;
   Recordings recordings{on_};
   std::vector<uint64_t> used(on_.size());
   for (uint32_t d = 1; d < on_.size(); ++d) GRETA_TRY(on_device(model_, d, on_[d].stream->wait()));

@@ -22,7 +22,10 @@ Status Executor::compile(const std::function<Status()>& want) {
     GRETA_TRY(want());
     Status compiled;
     uint32_t d = 0;
-    for (; d < on_.size() && compiled.ok(); ++d) compiled = on_[d].kernels->compile(compile_progress());
+    {
+      const Span span(model_.spans, SpanKind::Compile, "compile");
+      for (; d < on_.size() && compiled.ok(); ++d) compiled = on_[d].kernels->compile(compile_progress());
+    }
     if (compiled.ok()) return compiled;
     --d;
     if (!drop_refused(model_.devices[d], on_[d].kernels->refused(), model_.log))
@@ -39,6 +42,8 @@ Status Executor::build(const StepKey& key, size_t segment, GretaGraph* graph) {
 }
 
 Status Executor::make_plan(const StepKey& key) {
+  Span span(model_.spans, SpanKind::Plan, "plan");
+  span.event.tokens = key.tokens;
   if (key.adapters) GRETA_TRY(reserve_arena(key));
   Planned plan{key, {}, std::vector<bool>(on_.size())};
   GRETA_TRY(compile([&]() -> Status {

@@ -285,7 +285,13 @@ Status Executor::reserve(uint32_t sequence, uint32_t begin, uint32_t end) {
 Status Executor::wait(uint32_t flight) {
   if (!flights_[flight].under_way) return {};
   flights_[flight].under_way = false;
-  return on_device(model_, model_.placement.output(), ends().stream->wait(flights_[flight].done));
+  {
+    Span span(model_.spans, SpanKind::Wait, "wait");
+    span.event.number = flights_[flight].step.number;
+    GRETA_TRY(on_device(model_, model_.placement.output(), ends().stream->wait(flights_[flight].done)));
+  }
+  tell_step(flights_[flight]);
+  return {};
 }
 
 Status Executor::step(std::span<const Row> rows) {
@@ -401,8 +407,12 @@ Status Executor::submit_deep(std::span<const Row> rows, uint32_t* out) {
 Status Executor::submit_piece(std::span<const Row> rows, uint32_t* out) {
   Attempt attempt(*this);
   const Planned* plan = nullptr;
+  Span span(model_.spans, SpanKind::Record, "record");
   GRETA_TRY(prepare(rows, &plan));
   Flight& flight = flights_[flight_];
+  if (model_.spans.on())
+    flight.step = {span.event.number = ++steps_, span.event.begin_ns, uint32_t(rows.size()),
+                   host_state().output_count, rows.back().position + 1};
   GRETA_TRY(run(*plan));
   attempt.keep();
   flight.under_way = true;
@@ -438,12 +448,8 @@ Status Executor::profile(std::span<const Row> rows, void (*on_stage)(void* user,
       return !strcmp(s.kernel, name) && !strcmp(s.part, command.part);
     });
     if (stage == stages.end()) stage = stages.insert(stage, Stage{name, command.part, 0, 0, 0, 0});
-    Cost cost = {2 * command.to.bytes, 0};
-    if (command.row) {
-      const bool of_tokens = lead_call(command.calls).rows_of == kRowsTokens;
-      const uint32_t live = of_tokens ? uint32_t(rows.size()) : host_state().output_count;
-      cost = lead_of(command.calls).cost(command.calls, live, rows.back().position + 1);
-    }
+    const Cost cost =
+        command.cost(uint32_t(rows.size()), host_state().output_count, rows.back().position + 1);
     stage->launches += 1;
     stage->ns += ns[i];
     stage->bytes += cost.bytes;

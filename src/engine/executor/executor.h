@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/executor/checkpoints.h"
+#include "engine/executor/launch_clock.h"
 #include "engine/executor/shared_pages.h"
 #include "engine/executor/transformer.h"
 #include "engine/model/model.h"
@@ -231,6 +232,8 @@ class Executor {
   struct Flight {
     Event done;  // on the device of the output
     bool under_way = false;
+    LaunchClock::Step step = {};  // while someone listens to spans
+    std::optional<uint32_t> clock_set = {};
   };
   struct Staged {         // host memory for a step under way
     DeviceMemory step;    // from which the device's StepState is updated
@@ -309,6 +312,8 @@ class Executor {
   Status log_tokens(std::span<const Row> rows);
   void cross(size_t segment, uint32_t tokens);
   Status run(const Planned& plan);
+  Status run_last(const GretaGraph& graph, Stream& stream);
+  void tell_step(Flight& flight);
   Status choose_plan(std::span<const Row> rows, StepKey* out) const;
   Status upload_step(std::span<const Row> rows, const Planned& plan);
   Status upload_rows(const Planned& plan, uint32_t lone);
@@ -370,7 +375,9 @@ class Executor {
   std::vector<SharingRow> sharing_;          // of the step that is being prepared
   std::vector<uint32_t> output_rows_there_;  // the beginning of its output_row as the device has it
   Flight flights_[kFlights];
-  uint32_t flight_ = 0;  // the flight that is being recorded or comes next
+  uint32_t flight_ = 0;               // the flight that is being recorded or comes next
+  uint64_t steps_ = 0;                // that were told to a listener
+  std::optional<LaunchClock> clock_;  // where launches are listened to
   std::vector<Row> known_rows_;
   std::vector<std::shared_ptr<const AdapterList>> adapters_;  // by sequence
   std::vector<AdapterSet> sets_;                              // the one that was used last comes last

@@ -82,18 +82,16 @@ static Status plan_states(const Shape& s, const ExecutorOptions& o, uint64_t cac
   return {};
 }
 
-// The bytes of the arenas that the largest of the possible plans needs on each device.
-static Status plan_arenas(const Model& model, const ExecutorOptions& o, ExecutorPlan* out) {
-  const ExecutorPlan& plan = *out;
-  Buffer memory;  // stands for all buffers but the arena
-  memory.bytes = ~uint64_t(0) >> 1;
+Status describe_buffers(const Model& model, const ExecutorOptions& o, const ExecutorPlan& plan,
+                        Buffer* memory, StepBuffers* out) {
+  memory->bytes = ~uint64_t(0) >> 1;
   uint64_t next = 0;
   const auto piece = [&](uint64_t bytes) {
-    const Slice slice{&memory, next, bytes};
+    const Slice slice{memory, next, bytes};
     next += bytes;
     return slice;
   };
-  StepBuffers b;
+  StepBuffers& b = *out;
   GRETA_TRY(describe_cache(model, o, &b));
   b.groups = plan.groups.count;
   b.step = piece(b.groups * step_state_bytes(o.sequences, plan.pages_per_sequence));
@@ -114,6 +112,15 @@ static Status plan_arenas(const Model& model, const ExecutorOptions& o, Executor
     if (!layer.joined) layer.values = piece(pages * layer.value_page_bytes);
     layer.states = piece(plan.states * layer_state_bytes(model.shape, l));
   }
+  return {};
+}
+
+// The bytes of the arenas that the largest of the possible plans needs on each device.
+static Status plan_arenas(const Model& model, const ExecutorOptions& o, ExecutorPlan* out) {
+  const ExecutorPlan& plan = *out;
+  Buffer memory;  // stands for all buffers but the arena
+  StepBuffers b;
+  GRETA_TRY(describe_buffers(model, o, plan, &memory, &b));
   const std::vector<Segment> segments = segments_of(model.placement);
   GRETA_TRY(each_step(model, o, plan.step_tokens, [&](const StepKey& key) -> Status {
     for (const Segment& segment : segments) {
@@ -260,6 +267,7 @@ Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorP
 Executor::~Executor() {
   for (OnDevice& on : on_)
     if (on.stream) drain(*on.stream);
+  clock_.reset();
   plans_.clear();
   for (Flight& flight : flights_) device(model_.placement.output()).destroy(flight.done);
 }

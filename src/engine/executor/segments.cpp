@@ -58,6 +58,33 @@ void Executor::cross(size_t segment, uint32_t tokens) {
          uint64_t(tokens) * model_.shape.width * sizeof(float));
 }
 
+// Runs a step's last segment. If it is the only one and someone listens to launches, events stand between
+// them.
+Status Executor::run_last(const GretaGraph& graph, Stream& stream) {
+  Flight& flight = flights_[flight_];
+  flight.clock_set.reset();
+  if (!model_.spans.launches || segments_.size() > 1) return graph.run(stream);
+  const uint32_t d = model_.placement.output();
+  if (!clock_) clock_.emplace(device(d), model_.devices[d].number, kFlights + 1);
+  uint32_t set = 0;
+  GRETA_TRY(clock_->record(graph, flight.step, stream, &set));
+  flight.clock_set = set;
+  return {};
+}
+
+// Tells a step that has ended, and its launches.
+void Executor::tell_step(Flight& flight) {
+  if (!model_.spans.on()) return;
+  SpanEvent event;
+  event.name = "step";
+  event.begin_ns = flight.step.begun_ns;
+  event.end_ns = now_ns();
+  event.number = flight.step.number;
+  event.tokens = flight.step.tokens;
+  if (flight.clock_set) (void)clock_->read(*flight.clock_set, event.end_ns, model_.spans);
+  model_.spans(event);
+}
+
 // Submits the last segment, and runs those before it. A step that fails between two segments leaves states of
 // which it is not known whether it has changed them, as one whose submission fails.
 Status Executor::run(const Planned& plan) {
@@ -65,14 +92,18 @@ Status Executor::run(const Planned& plan) {
     const uint32_t d = segments_[i].device;
     Stream& stream = *on_[d].stream;
     const GretaGraph& graph = *plan.graphs[i];
-    if (!graph.commands().empty()) GRETA_TRY(on_device(model_, d, graph.run(stream)));
     const bool last = i + 1 == segments_.size();
+    if (!graph.commands().empty())
+      GRETA_TRY(on_device(model_, d, last ? run_last(graph, stream) : graph.run(stream)));
     if (last) {
       follow_draws();
       GRETA_TRY(on_device(model_, d, stream.signal(flights_[flight_].done)));
     }
     move_states();
-    GRETA_TRY(on_device(model_, d, last ? stream.submit() : stream.wait()));
+    {
+      const Span span(model_.spans, last ? SpanKind::Submit : SpanKind::Wait, last ? "submit" : "wait");
+      GRETA_TRY(on_device(model_, d, last ? stream.submit() : stream.wait()));
+    }
     if (!last) cross(i, plan.key.tokens);
   }
   return {};

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "engine/model/file_audit.h"
+#include "engine/model/spans.h"
 #include "engine/model/tensor_store.h"
 #include "text/text.h"
 
@@ -19,6 +20,7 @@ struct Model {
   Placement placement;
   bool exact = false;  // only plain kernels
   Log log;
+  Spans spans;
   std::vector<UnusedPart> unused;  // its names lie in the file's header
   uint64_t identity = 0;  // a checksum of the file's metadata, tensor list and some bytes of each tensor
 

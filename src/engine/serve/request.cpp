@@ -179,6 +179,13 @@ void Request::announce() {
   if (!admission_) result_.queued_ns = now_ns() - added_ns_;
   if (place_) place_->give_up();
   note_progress();
+  SpanEvent event;
+  event.kind = SpanKind::Request;
+  event.name = "request";
+  event.begin_ns = added_ns_;
+  event.end_ns = now_ns();
+  event.tokens = result_.prompt_tokens + result_.generated_tokens;
+  model().spans(event);
   mailbox_.end(result_);
 }
 

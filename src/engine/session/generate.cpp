@@ -46,6 +46,7 @@ class Session::Writer final : public Writing {
   bool give(int32_t token, const std::string& text, const float*) override {
     const GenerateOptions& o = item_.options;
     if (token == kNoToken && text.empty()) return true;
+    const Span span(session_.executor_->model().spans, SpanKind::Callback, "on_token");
     if (o.on_token && o.on_token(o.user, token, text.c_str(), text.size()) != 0) return false;
     return token == kNoToken || !session_.take_cancel();
   }

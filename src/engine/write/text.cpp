@@ -28,9 +28,13 @@ DeviceSampling device_sampling(const SamplerSettings& settings) {
 
 Status Text::choose(const Model& model, const float* logits, bool may_end, int32_t* token) {
   const uint32_t vocab = model.shape.vocab;
+  const Span span(model.spans, SpanKind::Sample, "sample");
   if (!grammar.active()) return sampler.choose({logits, vocab}, nullptr, tokens, token);
   std::span<const uint64_t> allowed;
-  GRETA_TRY(grammar.prepare(*model.tokenizer, model.tokenizer->trie(), vocab, tokens, may_end, &allowed));
+  {
+    const Span masking(model.spans, SpanKind::Grammar, "grammar");
+    GRETA_TRY(grammar.prepare(*model.tokenizer, model.tokenizer->trie(), vocab, tokens, may_end, &allowed));
+  }
   *token = kNoToken;
   if (allowed.empty()) return {};
   GRETA_TRY(sampler.choose({logits, vocab}, allowed.data(), tokens, token));

@@ -92,6 +92,7 @@ class Writing {
   uint32_t sent() const { return sent_; }
   std::span<const int32_t> tokens() const { return text_.tokens; }  // all that are known
   uint32_t sequence() const { return text_.sequence; }
+  const Model& model() const { return model_; }
   const WritingResult& result() const { return result_; }
   Status status() const { return status_; }
   const char* error() const { return error_; }  // the sentence of a failure
