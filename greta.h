@@ -1861,6 +1861,54 @@ typedef struct greta_selftest_options {
 GRETA_API greta_status greta_runtime_selftest(greta_runtime* runtime, const greta_selftest_options* options,
                                               uint32_t* out_failed);
 
+/* A kernel of a higher rank that a launch does not use. */
+typedef struct greta_plan_passed {
+  const char* kernel;
+  const char* reason;        /* "it asks for multiples of 64 x 256, the weight is 4096 x 288" */
+  uint32_t rank;
+  uint32_t reserved;
+} greta_plan_passed;
+
+/* One launch of a step's plan, or a copy. What it points to is valid during the callback. */
+typedef struct greta_plan_launch {
+  uint32_t struct_size;
+  uint32_t device;           /* The device, from 0 in the order of the runtime. */
+  uint32_t barrier_stage;    /* Launches of one number may overlap. Before the next number all have ended. */
+  uint32_t rank;             /* Of the kernel: the highest that fits is taken. 0: the plain kernel. */
+  const char* stage;         /* As in greta_profile_stage. */
+  const char* kernel;        /* "matmul_rows_q4_k"; "copy" for a copy. */
+  const char* ops;           /* What it computes: "norm+matmul+rope"; "" for a copy. */
+  const char* weight;        /* "[4096][1024] q4_k planes": rows, columns, type and layout; "" without one. */
+  uint32_t groups[3];        /* The grid. */
+  uint32_t splits;           /* Groups that share a tile of the result, each over some of the columns. */
+  uint64_t bytes, flops;     /* What must be moved, and the operations that must be computed. */
+  const greta_plan_passed* passed; /* [passed_count] kernels for the same ops and type of weight that have a
+                              * higher rank, with the reasons why they do not fit; highest ranks first. */
+  uint32_t passed_count;
+  uint32_t reserved;
+} greta_plan_launch;
+
+typedef struct greta_plan_options {
+  uint32_t struct_size;
+  uint32_t tokens;           /* Tokens of the step, all of one sequence, the last of which gives the next
+                              * token; 0: 1, a step of generation. At most greta_memory_plan.step_tokens. */
+  uint32_t depth;            /* Tokens of the sequence that were read before. */
+  uint32_t reserved;         /* 0. */
+  const greta_executor_options* executor;  /* NULL: the defaults. */
+  const greta_placement* placement;        /* Of several devices; NULL: by memory. */
+
+  /* Called for each launch, in order; required. A non-zero value stops with GRETA_ERROR_CANCELLED. */
+  int (*on_launch)(void* user, const greta_plan_launch* launch);
+  void* user;                /* Passed to on_launch. */
+} greta_plan_options;
+
+/* Tells the launches of a step before anything is computed. No weights are loaded, and nothing is allocated
+ * on the devices. Sessions of a model on this runtime run the same launches.
+ *
+ * file  its source is read again, so it must still be there */
+GRETA_API greta_status greta_plan_explain(greta_runtime* runtime, const greta_file* file,
+                                          const greta_plan_options* options);
+
 /* All launches of one kernel in one stage of a step. */
 typedef struct greta_profile_stage {
   uint32_t struct_size;

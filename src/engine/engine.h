@@ -2,6 +2,7 @@
 #pragma once
 #include "engine/adapter/adapter.h"
 #include "engine/executor/executor.h"
+#include "engine/executor/explain.h"
 #include "engine/executor/place.h"
 #include "engine/model/model.h"
 #include "engine/sampling/sampler.h"

@@ -1323,6 +1323,75 @@ class greta_selftest_options(Structure):
     ]
 
 
+class greta_plan_passed(Structure):
+    kernel: Text | None
+    reason: Text | None
+    rank: int
+    reserved: int
+    _fields_ = [
+        ("kernel", c_char_p),
+        ("reason", c_char_p),
+        ("rank", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class greta_plan_launch(Structure):
+    struct_size: int
+    device: int
+    barrier_stage: int
+    rank: int
+    stage: Text | None
+    kernel: Text | None
+    ops: Text | None
+    weight: Text | None
+    groups: Any
+    splits: int
+    bytes: int
+    flops: int
+    passed: Any
+    passed_count: int
+    reserved: int
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("device", c_uint32),
+        ("barrier_stage", c_uint32),
+        ("rank", c_uint32),
+        ("stage", c_char_p),
+        ("kernel", c_char_p),
+        ("ops", c_char_p),
+        ("weight", c_char_p),
+        ("groups", c_uint32 * 3),
+        ("splits", c_uint32),
+        ("bytes", c_uint64),
+        ("flops", c_uint64),
+        ("passed", POINTER(greta_plan_passed)),
+        ("passed_count", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class greta_plan_options(Structure):
+    struct_size: int
+    tokens: int
+    depth: int
+    reserved: int
+    executor: Any
+    placement: Any
+    on_launch: Any
+    user: int | None
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("tokens", c_uint32),
+        ("depth", c_uint32),
+        ("reserved", c_uint32),
+        ("executor", POINTER(greta_executor_options)),
+        ("placement", POINTER(greta_placement)),
+        ("on_launch", CFUNCTYPE(c_int, c_void_p, POINTER(greta_plan_launch))),
+        ("user", c_void_p),
+    ]
+
+
 class greta_profile_stage(Structure):
     struct_size: int
     launches: int
@@ -1462,6 +1531,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "greta_request_tokens": (c_uint32, (c_void_p, POINTER(POINTER(c_int32)), POINTER(c_size_t),)),
     "greta_request_close": (None, (c_void_p,)),
     "greta_runtime_selftest": (c_uint32, (c_void_p, POINTER(greta_selftest_options), POINTER(c_uint32),)),
+    "greta_plan_explain": (c_uint32, (c_void_p, c_void_p, POINTER(greta_plan_options),)),
     "greta_session_profile": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t, CFUNCTYPE(None, c_void_p, POINTER(greta_profile_stage)), c_void_p,)),
 }
 ENUMS: tuple[Any, ...] = (
@@ -1527,5 +1597,8 @@ STRUCTS: tuple[Any, ...] = (
     greta_selftest_result,
     greta_selftest_progress,
     greta_selftest_options,
+    greta_plan_passed,
+    greta_plan_launch,
+    greta_plan_options,
     greta_profile_stage,
 )

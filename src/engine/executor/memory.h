@@ -22,6 +22,10 @@ uint64_t readback_bytes(const Shape& s, const ExecutorOptions& o, uint32_t step_
 uint64_t crossing_bytes(const Model& model, const StepBuffers& b, uint32_t device, uint32_t step_tokens);
 
 Status describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers* b);
+// The buffers of all steps at places in `memory`, which is given no bytes of its own and stands for them. It
+// must outlive them.
+Status describe_buffers(const Model& model, const ExecutorOptions& o, const ExecutorPlan& plan,
+                        Buffer* memory, StepBuffers* out);
 void set_groups(const Shape& shape, const CacheGroups& groups, StepBuffers* b);
 
 }  // namespace greta
