@@ -5,36 +5,12 @@
 #include <vector>
 
 #include "console.h"
+#include "svg.h"
 
 namespace greta::cli {
 namespace {
 
 constexpr double kWidth = 920, kLeft = 170, kRight = 300, kBar = 22, kRow = 34, kChart = 360;
-constexpr char kBlue[] = "#3465a4", kOrange[] = "#f57900", kDark[] = "#2e3436";
-
-std::string xml(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
-  return out;
-}
-
-std::string label(double x, double y, const std::string& text, const char* anchor = "start", int size = 13) {
-  return format("<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"%s\" fill=\"%s\">", x, y, size,
-                anchor, kDark) +
-         xml(text) + "</text>\n";
-}
-
-std::string bar(double x, double y, double width, double height, const char* colour) {
-  return format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y, width,
-                height, colour);
-}
-
-std::string line(double x1, double y1, double x2, double y2, const char* colour) {
-  return format(
-      "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"1.5\"/>\n", x1, y1,
-      x2, y2, colour);
-}
 
 std::string name_of(const Json& row) {
   const uint32_t prompt = row.at("n_prompt"), generate = row.at("n_gen"), depth = row.at("n_depth");
@@ -65,7 +41,7 @@ std::string bars(const Json& rows, double top) {
     const double share = share_of_roof(row);
     const char* const roof = number(row, "n_prompt") > 0 ? "arithmetic" : "bandwidth";
     out += label(kLeft - 10, y + 16, name_of(row), "end");
-    out += bar(kLeft, y, most, kBar, "#eeeeec") + bar(kLeft, y, most * std::min(share, 1.0), kBar, kBlue);
+    out += bar(kLeft, y, most, kBar, kPale) + bar(kLeft, y, most * std::min(share, 1.0), kBar, kBlue);
     std::string text = format("%.1f t/s", number(row, "avg_ts"));
     if (share > 0) text += format(", %.0f %% of the %s", 100 * share, roof);
     out += label(kLeft + most + 12, y + 16, text);
@@ -92,11 +68,11 @@ std::string axes(const Scale& x, const Scale& y) {
   std::string out = label(x.start + x.length / 2, y.start + 38, "operations for each byte", "middle", 12);
   out += label(x.start, y.start + y.length - 12, "operations per second", "middle", 12);
   for (double value = x.least; value <= x.most * 1.01; value *= 10) {
-    out += line(x.at(value), y.start, x.at(value), y.start + y.length, "#eeeeec");
+    out += line(x.at(value), y.start, x.at(value), y.start + y.length, kPale);
     out += label(x.at(value), y.start + 18, format("%g", value), "middle", 11);
   }
   for (double value = y.least; value <= y.most * 1.01; value *= 10) {
-    out += line(x.start, y.at(value), x.start + x.length, y.at(value), "#eeeeec");
+    out += line(x.start, y.at(value), x.start + x.length, y.at(value), kPale);
     out += label(x.start - 8, y.at(value) + 4, format("%g", value), "end", 11);
   }
   return out;
@@ -143,7 +119,7 @@ std::string named_points(std::vector<Point> points, const Scale& x, const Scale&
 }
 
 // The stages of a row, under what the device was measured to read and to compute.
-std::string roofline(const Json& row, double top) {
+std::string roofline(const Json& row, const std::string& title, double top) {
   const double bandwidth = 1e9 * number(row, "bandwidth_gb_s"),
                arithmetic = 1e12 * number(row, "arithmetic_tflop_s");
   std::vector<Point> points;
@@ -154,9 +130,7 @@ std::string roofline(const Json& row, double top) {
           {flops / bytes, 1e9 * flops / ns,
            stage.at("stage").get<std::string>() + format(", %.0f %%", number(stage, "roof_percent"))});
   }
-  std::string out =
-      label(20, top, format("One step of %s, by stage, with the share of its roof", name_of(row).c_str()),
-            "start", 15);
+  std::string out = label(20, top, title, "start", 15);
   if (points.empty() || bandwidth == 0 || arithmetic == 0) return out;
   const double ridge = arithmetic / bandwidth;
   std::vector<double> across = {ridge / 3, ridge * 3}, up = {arithmetic};
@@ -191,18 +165,19 @@ std::string drawing(const Json& rows) {
   body += bars(rows, 90);
   for (const Json& row : rows) {
     if (!row.contains("stages")) continue;
-    body += roofline(row, height + 20);
+    body +=
+        roofline(row, format("One step of %s, by stage, with the share of its roof", name_of(row).c_str()),
+                 height + 20);
     height += kChart + 20;
   }
-  return format(
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-             "font-family=\"sans-serif\">\n"
-             "<rect width=\"%.0f\" height=\"%.0f\" fill=\"#ffffff\"/>\n",
-             kWidth, height, kWidth, height) +
-         body + "</svg>\n";
+  return picture(kWidth, height, body);
 }
 
 }  // namespace
+
+std::string roofline_svg(const Json& row, const std::string& title) {
+  return picture(kWidth, kChart + 10, roofline(row, title, 20));
+}
 
 std::string bench_svg(const Json& rows) {
   try {

@@ -13,4 +13,7 @@ namespace greta::cli {
 // Throws Failed if `rows` is not what bench -o json prints.
 std::string bench_svg(const Json& rows);
 
+// The roofline alone, of an object with bandwidth_gb_s, arithmetic_tflop_s and stages.
+std::string roofline_svg(const Json& row, const std::string& title);
+
 }  // namespace greta::cli

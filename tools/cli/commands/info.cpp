@@ -8,6 +8,8 @@
 #include "console.h"
 #include "json.h"
 #include "model.h"
+#include "plan/step_plan.h"
+#include "slips.h"
 
 namespace greta::cli {
 namespace {
@@ -16,6 +18,9 @@ struct InfoOptions {
   EngineOptions engine;
   const CLI::Option* device = nullptr;
   bool json = false;
+  bool plan = false;  // of a step
+  uint32_t tokens = 1, depth = 0;
+  std::string output;  // "": text, or what --json says
 };
 
 struct Metadata {
@@ -346,10 +351,34 @@ Json as_json(const Contents& contents) {
   return json;
 }
 
-int info(const InfoOptions& options) {
+// Prints the plan of a step.
+int explain(const InfoOptions& options, const std::string& path, const greta_file* file) {
+  const Runtime runtime = open_runtime(options.engine.device, path);
+  const greta_executor_options executor =
+      executor_options(options.engine.context, context_of(read_metadata(file)), 1);
+  const StepPlan plan =
+      read_step_plan(runtime.get(), file, options.engine.device, executor, options.tokens, options.depth);
+  if (options.output == "svg") {
+    const greta_device_info device = describe(runtime.get());
+    const std::string name = path.substr(path.find_last_of('/') + 1);
+    put(step_plan_svg(plan, printable(name) + " on " + printable(device.name)));
+  } else if (options.output == "json") {
+    put(json_text(step_plan_json(plan)));
+  } else {
+    put(step_plan_text(plan, verbosity() == Verbosity::kVerbose));
+  }
+  return kExitOk;
+}
+
+int info(InfoOptions options) {
   options.engine.verbosity.apply();
+  if (options.output.empty()) options.output = options.json ? "json" : "text";
+  if (!options.plan && options.output == "svg")
+    throw Misused("-o svg draws the plan of a step: add --plan (see greta-cli info -h)");
+  options.json = options.output == "json";
   const std::string path = model_path(options.engine.model);
   const File file = open_file(path, !options.engine.model.copy);
+  if (options.plan) return explain(options, path, file.get());
   const Contents contents = read_contents(path, file.get(), options);
   put(options.json ? json_text(as_json(contents)) : as_text(contents));
   return kExitOk;
@@ -360,6 +389,20 @@ int info(const InfoOptions& options) {
 Action info_command(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
   app.add_flag("--json", options->json, "print JSON, with texts in full");
+  app.add_flag("--plan", options->plan,
+               "print the plan of a step instead: its launches and what they cost at least; -v: also why "
+               "no kernel of a higher rank");
+  app.add_option("--tokens", options->tokens, "with --plan: tokens of the step; 1: a step of generation")
+      ->type_name("N")
+      ->check(in_range(int64_t{1}, 512))
+      ->capture_default_str();
+  app.add_option("--depth", options->depth, "with --plan: tokens that are in the context before")
+      ->type_name("N")
+      ->check(in_range(int64_t{0}, INT32_MAX))
+      ->capture_default_str();
+  app.add_option("-o,--output", options->output, "form of the output; svg, with --plan: a picture")
+      ->type_name("FORM")
+      ->check(one_of({"text", "json", "svg"}));
   add_options(app, options->engine);
   options->device = app.get_option("--device");
   app.footer(

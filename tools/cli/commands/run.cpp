@@ -6,6 +6,7 @@
 #include "commands/commands.h"
 #include "console.h"
 #include "model.h"
+#include "plan/step_plan.h"
 #include "prompt_cache.h"
 #include "slips.h"
 
@@ -58,6 +59,15 @@ void report(const greta_generate_result& result, uint32_t context, bool shift) {
     detail(format("%u of %u guessed tokens were right", result.accepted_tokens, result.drafted_tokens));
 }
 
+// Tells the plan of a step that writes a token behind the prompt.
+void tell_plan(const EngineOptions& options, const Engine& engine, size_t prompt_tokens) {
+  const File file = open_file(model_path(options.model, false), !options.model.copy);
+  const greta_executor_options executor = executor_options(options.context, engine.info.context, 1);
+  write_error(step_plan_text(read_step_plan(engine.runtime.get(), file.get(), options.device, executor, 1,
+                                            static_cast<uint32_t>(prompt_tokens)),
+                             true));
+}
+
 int run(const RunOptions& options) {
   options.engine.verbosity.apply();
   const std::optional<std::string> prompt = read_text(options.text, true);
@@ -70,6 +80,7 @@ int run(const RunOptions& options) {
   const auto tokens = encode(engine.tokenizer(), *prompt, GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL);
   if (tokens.empty()) throw Failed("the prompt is empty, and this model has no token that begins a text");
   PromptCache cache(options.cache, session);
+  if (verbosity() == Verbosity::kVerbose) tell_plan(options.engine, engine, tokens.size());
   // Before the prompt is written, since a Ctrl-C that this notices would leave its line open.
   const uint32_t kept = kept_tokens(options.shift, engine.tokenizer(), tokens.size());
   say_later_notes();
