@@ -34,6 +34,8 @@ constexpr Command kCommands[] = {
     {"devices", "list the devices that models can run on", devices_command},
     {"doctor", "say what keeps GPUs from being used, and what to do", doctor_command},
     {"bench", "measure speed as llama-bench does", bench_command},
+    {"profile", "show where the time of a prompt and an answer goes", profile_command},
+    {"report", "make a page of a profile", report_command},
     {"tokenize", "turn a text into tokens", tokenize_command},
     {"template", "print a chat template, or what it makes of a conversation", template_command},
     {"logits", "write the logits of given tokens to a .npy file", logits_command},

@@ -156,6 +156,9 @@ static Runtime open_devices(const DeviceOptions& options, const std::string& dev
                                           : GRETA_GRAPHS_DEFAULT;
   open.import_files = options.import_files ? 1 : 0;
   open.log = log_runtime;
+  open.on_span = options.on_span;
+  open.span_user = options.span_user;
+  open.span_launches = options.span_launches ? 1 : 0;
   greta_runtime* runtime = nullptr;
   choice_warnings.clear();
   choosing_device = true;

@@ -33,6 +33,10 @@ struct DeviceOptions {
   std::vector<double> shares;           // of --tensor-split
   uint32_t main_gpu = 0;                // of the devices, for "none"
   std::vector<uint64_t> memory_limits;  // in bytes, of the devices
+  // Set by commands that listen to what the library does.
+  void (*on_span)(void* user, const greta_span* span) = nullptr;
+  void* span_user = nullptr;
+  bool span_launches = false;
 };
 
 struct ContextOptions {

@@ -153,7 +153,8 @@ std::string markdown_of(const BenchRow& row, bool first) {
   const double step_ns = row.generate > 0                   ? numbers.ns.median / row.generate
                          : row.prompt == row.profile.tokens ? numbers.ns.median
                                                             : 0;
-  return text + stages_text(row.profile, row.roofs, step_ns);
+  return text + stages_text(row.profile, row.roofs, step_ns) +
+         "\nEach launch was timed alone. In the test launches overlap.\n\n";
 }
 
 // The speed of a mix is that of its prompts, beside what they have alone.

@@ -101,7 +101,7 @@ std::string stages_text(const BenchProfile& profile, const Roofs& roofs, double 
   if (step_ns > 0)
     text += line("step of the test", {"", "", 0, static_cast<uint64_t>(step_ns), total.bytes, total.flops},
                  total_ns, roofs);
-  return text + "\nEach launch was timed alone. In the test launches overlap.\n\n";
+  return text;
 }
 
 }  // namespace greta::cli

@@ -15,6 +15,8 @@ Action verify_command(CLI::App& app);
 Action devices_command(CLI::App& app);
 Action doctor_command(CLI::App& app);
 Action bench_command(CLI::App& app);
+Action profile_command(CLI::App& app);
+Action report_command(CLI::App& app);
 Action tokenize_command(CLI::App& app);
 Action template_command(CLI::App& app);
 Action logits_command(CLI::App& app);
