@@ -11,19 +11,19 @@
 namespace greta::cli {
 namespace {
 
-std::string text_of(const Json& json, const char* key) {
+std::string fact_of(const Json& json, const char* key) {
   if (!json.contains(key) || json[key].is_null()) return "not known";
   return json[key].is_string() ? json[key].get<std::string>() : json[key].dump();
 }
 
-std::string row(const std::vector<std::string>& cells, const char* form = "td", const char* kind = "") {
+std::string table_row(const std::vector<std::string>& cells, const char* form = "td", const char* kind = "") {
   std::string out = *kind ? format("<tr class=\"%s\">", kind) : "<tr>";
   for (const std::string& cell : cells) out += format("<%s>", form) + xml(cell) + format("</%s>", form);
   return out + "</tr>\n";
 }
 
 std::string table(const std::vector<std::string>& heads, const std::string& rows) {
-  return "<div class=\"wide\"><table><thead>" + row(heads, "th") + "</thead><tbody>\n" + rows +
+  return "<div class=\"wide\"><table><thead>" + table_row(heads, "th") + "</thead><tbody>\n" + rows +
          "</tbody></table></div>\n";
 }
 
@@ -37,14 +37,14 @@ const Json* steps_of(const Json& profile, const char* kind) {
   return nullptr;
 }
 
-struct Part {
+struct TimePart {
   std::string name;
   double ns;
 };
 
 // Where the time of a step goes: stages of the device, then what the host does while the device waits.
-std::vector<Part> parts_of(const Json& steps) {
-  std::vector<Part> parts;
+std::vector<TimePart> time_parts(const Json& steps) {
+  std::vector<TimePart> parts;
   for (const Json& stage : steps.at("stages"))
     parts.push_back({stage.at("stage").get<std::string>(), value(stage, "ns")});
   const double device = value(steps, "device_ns"), wait = value(steps, "wait_ns");
@@ -52,7 +52,7 @@ std::vector<Part> parts_of(const Json& steps) {
   parts.push_back({"host: submit", value(steps, "submit_ns")});
   if (device == 0) parts.push_back({"host: wait", wait});
   double told = 0;
-  for (const Part& part : parts) told += part.ns;
+  for (const TimePart& part : parts) told += part.ns;
   parts.push_back({"else", std::max(0.0, value(steps, "ns") - told)});
   return parts;
 }
@@ -60,9 +60,9 @@ std::vector<Part> parts_of(const Json& steps) {
 std::string bar_of(const Json& steps) {
   constexpr const char* kColours[] = {"#3465a4", "#f57900", "#73d216", "#75507b", "#cc0000", "#c4a000",
                                       "#06989a", "#8f5902", "#ad7fa8", "#729fcf", "#888a85", "#babdb6"};
-  const std::vector<Part> parts = parts_of(steps);
+  const std::vector<TimePart> parts = time_parts(steps);
   double all = 0;
-  for (const Part& part : parts) all += part.ns;
+  for (const TimePart& part : parts) all += part.ns;
   std::string bar = "<div class=\"bar\">", legend = "<div class=\"legend\">";
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].ns <= 0 || all <= 0) continue;
@@ -106,13 +106,13 @@ std::string kernels_of(const Json& steps, const Json* before) {
   for (const Json& stage : steps.at("stages")) {
     std::vector<std::string> cells = cells_of(stage.at("stage").get<std::string>(), stage, steps);
     if (before) cells.emplace_back("");
-    rows += row(cells, "td", "stage");
+    rows += table_row(cells, "td", "stage");
     for (const Json& kernel : stage.at("kernels")) {
       cells = cells_of("  " + kernel.at("kernel").get<std::string>(), kernel, steps);
       const Json* const other = kernel_of(before, stage, kernel);
       if (before)
         cells.push_back(other ? format("%.2f", per_step(*before, value(*other, "ns")) * 1e-3) : "none");
-      rows += row(cells);
+      rows += table_row(cells);
     }
   }
   return table(heads, rows);
@@ -132,9 +132,9 @@ std::string machine_of(const Json& profile, const Json& baseline) {
                                                             {"launches are", "launches"}};
   std::string rows;
   for (const auto& [name, key] : kFacts) {
-    std::vector<std::string> cells = {name, text_of(profile, key)};
-    if (!baseline.is_null()) cells.push_back(text_of(baseline, key));
-    rows += row(cells);
+    std::vector<std::string> cells = {name, fact_of(profile, key)};
+    if (!baseline.is_null()) cells.push_back(fact_of(baseline, key));
+    rows += table_row(cells);
   }
   std::vector<std::string> heads = {"", "this run"};
   if (!baseline.is_null()) heads.emplace_back("baseline");
@@ -155,7 +155,7 @@ std::string speeds_of(const Json& profile, const Json& baseline) {
           before ? format("%.3f", value(*before, "median_ns") / std::max(1.0, value(steps, "median_ns")))
                  : "none");
     }
-    rows += row(cells);
+    rows += table_row(cells);
   }
   std::vector<std::string> heads = {"steps", "number", "tokens", "median ms", "tokens/s"};
   if (!baseline.is_null()) heads.insert(heads.end(), {"baseline ms", "speed-up"});
@@ -181,7 +181,7 @@ std::string device_part(const Json& profile, const Json& steps, const char* titl
 }
 
 std::string page(const Json& profile, const Json& baseline) {
-  const std::string title = text_of(profile, "model_filename") + " on " + text_of(profile, "device");
+  const std::string title = fact_of(profile, "model_filename") + " on " + fact_of(profile, "device");
   std::string out =
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
