@@ -15,8 +15,6 @@
 namespace greta::cli {
 namespace {
 
-constexpr size_t kFewestRuns = 6;   // with fewer in a set, no U has a chance under kSure
-constexpr double kSure = 0.01;      // so rare are findings where nothing differs
 constexpr size_t kMostRuns = 4000;  // of a test in a file: more are compared pair by pair in no useful time
 const char* const kFaster = "faster";
 const char* const kSlower = "slower";
@@ -26,17 +24,6 @@ constexpr std::pair<const char*, const char*> kSame[] = {
     {"model_identity", "model"}, {"device", "device"}, {"preset", "preset"}};
 // What tells the tests of a file apart, beside their names.
 constexpr const char* kSettings[] = {"n_batch", "type_k", "type_v", "n_threads"};
-
-struct Measured {
-  std::string name;             // of a test, with those settings that not all tests have in common
-  std::vector<double> samples;  // tokens per second of each run
-};
-
-struct Results {
-  std::string path;
-  std::map<std::string, std::string> same;  // of kSame
-  std::vector<Measured> tests;
-};
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
   throw Failed(path + ": " + why + ": expected what bench -o json, -o jsonl or --save writes");
@@ -107,10 +94,11 @@ void add_row(const Json& row, bool force, Results* results) {
   }
 }
 
-Results read_results(const std::string& path, bool force) {
+}  // namespace
+
+Results results_of(const std::string& path, const std::vector<Json>& rows, bool force) {
   Results results;
   results.path = path;
-  const std::vector<Json> rows = read_rows(path);
   if (rows.empty()) refuse(path, "there is no result in it");
   std::vector<std::pair<const char*, const char*>> same(std::begin(kSame), std::end(kSame));
   if (force) same.emplace_back("n_threads", "number of threads");
@@ -128,17 +116,12 @@ Results read_results(const std::string& path, bool force) {
     refuse(path, "a result lacks a value, or has one of another kind");
   }
   if (results.tests.empty()) refuse(path, "no result in it has a speed");
+  results.commit = text_of(rows[0], "build_commit");
+  results.time = text_of(rows[0], "test_time");
   return results;
 }
 
-void must_be_same(const Results& a, const Results& b) {
-  for (const auto& [key, what] : kSame) {
-    const std::string &of_a = a.same.at(key), &of_b = b.same.at(key);
-    if (of_a != of_b)
-      throw Failed(format("the %s differs: \"%s\" in %s and \"%s\" in %s (--force compares them)", what,
-                          of_a.c_str(), a.path.c_str(), of_b.c_str(), b.path.c_str()));
-  }
-}
+Results read_results(const std::string& path, bool force) { return results_of(path, read_rows(path), force); }
 
 // Settings are shown where tests differ in nothing else, and their name is enough elsewhere.
 std::string shown_name(const std::string& full, const std::vector<Measured>& tests) {
@@ -149,6 +132,23 @@ std::string shown_name(const std::string& full, const std::vector<Measured>& tes
   return same > 1 ? full : name;
 }
 
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+namespace {
+
+void must_be_same(const Results& a, const Results& b) {
+  for (const auto& [key, what] : kSame) {
+    const std::string &of_a = a.same.at(key), &of_b = b.same.at(key);
+    if (of_a != of_b)
+      throw Failed(format("the %s differs: \"%s\" in %s and \"%s\" in %s (--force compares them)", what,
+                          of_a.c_str(), a.path.c_str(), of_b.c_str(), b.path.c_str()));
+  }
+}
+
 struct Compared {
   std::string name;
   size_t a_runs, b_runs;
@@ -156,12 +156,6 @@ struct Compared {
   Difference difference;
   const char* word;
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 const char* word_for(const Measured& a, const Measured& b, const Difference& difference) {
   if (std::min(a.samples.size(), b.samples.size()) < kFewestRuns) return "too few runs";
@@ -181,7 +175,7 @@ std::vector<Compared> compare(const Results& a, const Results& b) {
     }
     const Difference found = difference(of_a.samples, of_b->samples);
     rows.push_back({shown_name(of_a.name, a.tests), of_a.samples.size(), of_b->samples.size(),
-                    median(of_a.samples), median(of_b->samples), found, word_for(of_a, *of_b, found)});
+                    median_of(of_a.samples), median_of(of_b->samples), found, word_for(of_a, *of_b, found)});
   }
   for (const Measured& of_b : b.tests) {
     if (std::none_of(a.tests.begin(), a.tests.end(),
@@ -229,7 +223,11 @@ Json json_of(const CompareOptions& options, const std::vector<Compared>& rows, d
 }  // namespace
 
 int compare_benches(const CompareOptions& options) {
-  const Results a = read_results(options.a, options.force), b = read_results(options.b, options.force);
+  return compare_results(options, read_results(options.a, options.force),
+                         read_results(options.b, options.force));
+}
+
+int compare_results(const CompareOptions& options, const Results& a, const Results& b) {
   if (!options.force) must_be_same(a, b);
   const std::vector<Compared> rows = compare(a, b);
   std::vector<double> ratios;

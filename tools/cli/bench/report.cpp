@@ -67,6 +67,7 @@ Json head_of(const BenchRow& row) {
                {"n_gen", row.generate},
                {"n_depth", row.depth},
                {"test_time", row.time}};
+  if (!row.preset.empty()) json["preset"] = row.preset;
   json.update(row.machine);
   return json;
 }
@@ -87,6 +88,8 @@ Json json_of(const BenchRow& row) {
                {"gb_s", decode ? Json(read / 1e9) : Json(nullptr)},
                {"bandwidth_percent", decode ? Json(percent) : Json(nullptr)},
                {"bandwidth_gb_s", static_cast<double>(row.roofs.bandwidth) / 1e9},
+               {"warm_up_runs", row.warm_up_runs},
+               {"warm", row.warm},
                {"samples_ns", row.samples_ns},
                {"samples_ts", numbers.speeds}});
   if (row.roofs.arithmetic > 0) json["arithmetic_tflop_s"] = static_cast<double>(row.roofs.arithmetic) / 1e12;

@@ -11,7 +11,9 @@
 namespace greta::cli {
 
 struct BenchRow {
-  std::string path, time, key_type, value_type;
+  std::string path, time, key_type, value_type, preset;
+  uint32_t warm_up_runs = 0;  // that were not counted
+  bool warm = true;           // the last two of them took equally long
   greta_model_info model;
   greta_device_info device;
   Json machine = Json::object();  // of machine_now(), where results are saved

@@ -51,6 +51,20 @@ void write_whole(const std::string& path, const std::string& text) {
 
 }  // namespace
 
+// Whether the machine runs on its battery; null where nothing tells.
+static Json on_battery() {
+  constexpr char kSupplies[] = "/sys/class/power_supply";
+  std::error_code error;
+  Json battery;
+  for (const auto& supply : std::filesystem::directory_iterator(kSupplies, error)) {
+    const std::string path = supply.path().string();
+    const Json type = line_of((path + "/type").c_str()), online = line_of((path + "/online").c_str());
+    if (type == "Mains" && online == "1") return false;
+    if (type == "Mains" || type == "Battery") battery = true;
+  }
+  return battery;
+}
+
 Json machine_now() {
   utsname system{};
   double load = 0;
@@ -60,6 +74,7 @@ Json machine_now() {
           {"cpu", processor()},
           {"cpu_governor", line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")},
           {"cpu_mhz", clock.is_null() ? clock : Json(std::atof(clock.get<std::string>().c_str()) / 1000)},
+          {"on_battery", on_battery()},
           {"load_average", busy ? Json(load) : Json(nullptr)},
           {"compiler", std::string(kBuildCompiler)}};
 }

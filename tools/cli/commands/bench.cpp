@@ -6,11 +6,15 @@
 #include <memory>
 #include <random>
 
+#include "bench/against.h"
 #include "bench/compare.h"
 #include "bench/drawing.h"
+#include "bench/history.h"
+#include "bench/preset.h"
 #include "bench/report.h"
 #include "bench/save.h"
 #include "bench/serving.h"
+#include "bench/warm_up.h"
 #include "commands/commands.h"
 #include "console.h"
 #include "model.h"
@@ -32,7 +36,8 @@ struct BenchOptions {
   bool mix = false;
   uint32_t step_ms = 0;
   uint32_t repetitions = 5;
-  std::vector<std::string> words;  // "compare A B"
+  std::vector<std::string> words;  // "compare A B", "history DIR"
+  std::string preset, against;
   CompareOptions compare;
 };
 
@@ -116,8 +121,10 @@ void generate(greta_session* session, int32_t first, uint32_t count) {
   if (result.generated_tokens != count) throw Failed("the context is too small for this test");
 }
 
-std::vector<uint64_t> measure(greta_model* model, const greta_model_info& info, const BenchOptions& options,
-                              const Test& test, Progress& progress) {
+// Sets row->samples_ns.
+void measure(greta_model* model, const BenchOptions& options, const Test& test, Progress& progress,
+             BenchRow* row) {
+  const greta_model_info& info = row->model;
   ContextOptions context = options.context;
   context.context = int64_t{test.depth} + test.prompt + test.generate;
   const Session session = open_session(model, executor_options(context, info.context, 1));
@@ -127,18 +134,23 @@ std::vector<uint64_t> measure(greta_model* model, const greta_model_info& info, 
   const std::vector<int32_t> prompt = some_tokens(info.vocab_size, std::max(test.prompt, 1u));
   if (test.depth > 0) feed(session.get(), past);
 
-  std::vector<uint64_t> samples_ns;
-  for (uint32_t r = 0; r <= options.repetitions; ++r) {  // the first run warms up and is not counted
-    progress.show(format("%s, %u of %u", test_name(test.prompt, test.generate, test.depth).c_str(), r,
-                         options.repetitions));
+  const std::string name = test_name(test.prompt, test.generate, test.depth);
+  const auto run = [&](const std::string& which) {
+    progress.show(name + ", " + which);
     check(greta_session_truncate(session.get(), test.depth));
     const auto start = std::chrono::steady_clock::now();
     if (test.prompt > 0) feed(session.get(), prompt);
     if (test.generate > 0) generate(session.get(), prompt[0], test.generate);
     const auto time = std::chrono::steady_clock::now() - start;
-    if (r > 0) samples_ns.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
-  }
-  return samples_ns;
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+  };
+  WarmUp warm_up;
+  while (warm_up.goes_on()) warm_up.add(run("warming up"));
+  progress.clear();
+  warm_up.tell(name, row);
+  row->samples_ns.clear();
+  for (uint32_t r = 1; r <= options.repetitions; ++r)
+    row->samples_ns.push_back(run(format("%u of %u", r, options.repetitions)));
 }
 
 // An error names the flags of the test that failed.
@@ -186,7 +198,7 @@ void run_test(greta_runtime* runtime, greta_model* model, const BenchOptions& op
   row->generate = test.generate;
   row->depth = test.depth;
   row->time = time_text();
-  row->samples_ns = measure(model, row->model, options, test, progress);
+  measure(model, options, test, progress, row);
   row->profile = {};
   if (options.profile && (test.prompt == 0 || test.generate == 0))  // steps of both kinds are not one
     row->profile = profile(runtime, model, *row, options, test);
@@ -270,8 +282,19 @@ void run_tests(greta_model* model, const BenchOptions& options, const std::vecto
   }
 }
 
+int history(const BenchOptions& options) {
+  if (options.words.size() != 2)
+    throw Misused("bench history takes a folder of saved results (see greta-cli bench -h)");
+  if (options.output != "md" && options.output != "json" && options.output != "svg")
+    throw Misused("bench history prints md, json or svg, not " + options.output +
+                  " (see greta-cli bench -h)");
+  bench_history(options.words[1], options.compare.threshold, options.output);
+  return kExitOk;
+}
+
 int compare(const BenchOptions& options) {
   CompareOptions compare = options.compare;
+  if (options.words[0] == "history") return history(options);
   if (options.words[0] != "compare")
     throw Misused("bench does not know \"" + options.words[0] + "\" (see greta-cli bench -h)");
   if (options.words.size() != 3)
@@ -284,9 +307,31 @@ int compare(const BenchOptions& options) {
   return compare_benches(compare);
 }
 
+// Gives both programs what they both know, and greta-cli what it alone knows.
+int against(const BenchOptions& options) {
+  if (options.profile || !options.streams.empty() || !options.save.empty())
+    throw Misused("--against goes with -p, -n, -pg, -d, -r and -t alone (see greta-cli bench -h)");
+  if (options.output != "md" && options.output != "json")
+    throw Misused("--against prints md or json, not " + options.output + " (see greta-cli bench -h)");
+  AgainstOptions pair{
+      options.against, {"-m", model_path(options.model)}, {"--device", options.device.device}};
+  const auto add = [&](const char* flag, const std::string& value) {
+    pair.words.insert(pair.words.end(), {flag, value});
+  };
+  add("-p", options.prompt), add("-n", options.generate), add("-d", options.depth);
+  add("-r", std::to_string(options.repetitions));
+  add("-ctk", options.key_types), add("-ctv", options.value_types);
+  if (!options.pair.empty()) add("-pg", options.pair);
+  if (options.threads != "0") add("-t", options.threads);
+  CompareOptions compare = options.compare;
+  compare.output = options.output;
+  return bench_against(pair, compare);
+}
+
 int bench(BenchOptions options) {
   options.verbosity.apply();
   if (!options.words.empty()) return compare(options);
+  if (!options.against.empty()) return against(options);
   if (!options.draw.empty()) {
     put(bench_svg(Json::parse(read_file(options.draw), nullptr, false)));
     return kExitOk;
@@ -315,6 +360,7 @@ int bench(BenchOptions options) {
     row.device = describe(runtime.get());
     if (!options.save.empty()) row.machine = machine_now();
     device_name = row.device.name;
+    row.preset = options.preset;
     row.threads = thread_count > 0 ? thread_count : row.device.unit_count;
     progress.show("memory bandwidth");
     check(greta_runtime_measure_bandwidth(runtime.get(), &row.roofs.bandwidth));
@@ -349,7 +395,8 @@ void add_comparison(CLI::App& app, BenchOptions* options) {
       ->capture_default_str();
   app.add_flag("--force", options->compare.force, "with compare: also another model or device");
   app.footer(
-      "greta-cli bench compare A B says of two files of results (-o json, --save) whether B is faster.");
+      "greta-cli bench compare A B says of two files of results (-o json, --save) whether B is faster.\n"
+      "greta-cli bench history DIR says how the results that --save keeps there changed.");
 }
 
 }  // namespace
@@ -401,12 +448,24 @@ Action bench_command(CLI::App& app) {
       ->type_name("DIR")
       ->check(not_empty());
   app.add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
+  app.add_option("--preset", options->preset,
+                 "measure what is usual: smoke (seconds), standard, perf, verify; flags beside it count")
+      ->type_name("NAME")
+      ->check(one_of({"smoke", "standard", "perf", "verify"}));
+  app.add_option("--against", options->against,
+                 "run this program and another greta-cli or llama-bench in turn, and compare them")
+      ->type_name("PROGRAM")
+      ->check(not_empty());
   add_comparison(app, options.get());
   add_device(app, options->device);
   add_placement(app, options->device);
   add_mapping(app, options->model);
   add_options(app, options->verbosity);
-  return [options] { return bench(*options); };
+  return [options, &app] {
+    use_preset(app, options->preset,
+               {options->prompt, options->generate, options->depth, options->repetitions});
+    return bench(*options);
+  };
 }
 
 }  // namespace greta::cli

@@ -1,0 +1,11 @@
+// `greta-cli bench history DIR`: saved results over time.
+#pragma once
+#include <string>
+
+namespace greta::cli {
+
+// Reads the results that bench --save keeps in the folder, and says of each test how fast it was at each time
+// and where that changed by more than `threshold` percent. `output` is md, json or svg. Throws Failed.
+void bench_history(const std::string& folder, double threshold, const std::string& output);
+
+}  // namespace greta::cli
