@@ -385,6 +385,14 @@ int bench(BenchOptions options) {
 }
 
 void add_comparison(CLI::App& app, BenchOptions* options) {
+  app.add_option("--preset", options->preset,
+                 "measure what is usual: smoke (seconds), standard, perf, verify; flags beside it count")
+      ->type_name("NAME")
+      ->check(one_of({"smoke", "standard", "perf", "verify"}));
+  app.add_option("--against", options->against,
+                 "run this program and another greta-cli or llama-bench in turn, and compare them")
+      ->type_name("PROGRAM")
+      ->check(not_empty());
   app.add_option("words", options->words)
       ->expected(0, 3)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -448,14 +456,6 @@ Action bench_command(CLI::App& app) {
       ->type_name("DIR")
       ->check(not_empty());
   app.add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
-  app.add_option("--preset", options->preset,
-                 "measure what is usual: smoke (seconds), standard, perf, verify; flags beside it count")
-      ->type_name("NAME")
-      ->check(one_of({"smoke", "standard", "perf", "verify"}));
-  app.add_option("--against", options->against,
-                 "run this program and another greta-cli or llama-bench in turn, and compare them")
-      ->type_name("PROGRAM")
-      ->check(not_empty());
   add_comparison(app, options.get());
   add_device(app, options->device);
   add_placement(app, options->device);
