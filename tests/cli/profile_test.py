@@ -110,7 +110,7 @@ class Profile(Folder):
         self.assertNotIn("a clock has jumped", text)
 
     def test_what_cannot_be(self):
-        self.assertIn("-n", self.error(2, *PROFILE, "-n", "0"))
+        self.assertIn("--predict", self.error(2, *PROFILE, "-n", "0"))
         self.assertIn("full", self.error(1, *PROFILE, "--trace", "/dev/full/trace").replace("Not a directory", "full"))
         kept = self.folder / "kept.json"
         kept.write_text("old")
