@@ -54,6 +54,7 @@ Status Executor::allocate_scales(uint32_t index) {
 
 // Forgets plans with adapters, or those of one set. No step may be under way.
 void Executor::drop_plans(uint32_t set) {
+  for (Flight& flight : flights_) flight.clock_set.reset();  // launches of these plans are told no more
   std::erase_if(plans_,
                 [&](const Planned& plan) { return set ? plan.key.adapters == set : plan.key.adapters != 0; });
 }
