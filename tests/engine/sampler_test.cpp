@@ -197,6 +197,38 @@ TEST_CASE("sampler: mirostat keeps the surprise near tau, and follows a truncate
   }
 }
 
+TEST_CASE("sampler: mirostat keeps what surprises by just mu", "[sampler]") {
+  SamplerSettings settings;
+  settings.temperature = 1;
+  settings.mirostat_tau = 0.5f;  // mu begins at twice that, a bit
+  std::vector<int> chosen(2);
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    settings.seed = seed;
+    Sampler sampler;
+    sampler.set(settings);
+    int32_t id = -1;
+    REQUIRE(sampler.choose(std::vector<float>{1, 1}, nullptr, std::vector<int32_t>{0}, &id).ok());
+    ++chosen[size_t(id)];
+  }
+  CHECK(chosen[0] > 0);
+  CHECK(chosen[1] > 0);
+}
+
+TEST_CASE("sampler: without tokens before it, a draw is that of position 0", "[sampler]") {
+  const std::vector<float> logits(1000, 1);
+  SamplerSettings settings;
+  settings.temperature = 1;
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    settings.seed = seed;
+    Sampler sampler;
+    sampler.set(settings);
+    int32_t first = -1, second = -1;
+    REQUIRE(sampler.choose(logits, nullptr, {}, &first).ok());
+    REQUIRE(sampler.choose(logits, nullptr, std::vector<int32_t>{0}, &second).ok());
+    CHECK(first == second);
+  }
+}
+
 TEST_CASE("sampler: what is no number, and what is forbidden", "[sampler]") {
   Sampler sampler;
   const std::vector<int32_t> history = {0};
@@ -250,7 +282,10 @@ TEST_CASE("sampler: settings out of range are refused", "[sampler]") {
     CHECK(refused([=](S s) { s.dry.base = wrong; }));
     CHECK(refused([=](S s) { s.dynamic_range = wrong; }));
   }
-  CHECK(refused([](S s) { s.bias = {{0, NAN}}; }));
+  for (const float wrong : {NAN, INFINITY, 1.1e6f, -1.1e6f}) {
+    CAPTURE(wrong);
+    CHECK(refused([=](S s) { s.bias = {{0, 1}, {1, wrong}}; }));
+  }
   CHECK(refused([](S s) { s.frequency = NAN; }));
   CHECK_FALSE(refused([](S s) { s.frequency = -1; }));
   CHECK_FALSE(refused([](S s) { s.bias = {{0, -INFINITY}}; }));
@@ -260,6 +295,36 @@ TEST_CASE("sampler: settings out of range are refused", "[sampler]") {
   REQUIRE(
       parse_sampler_order("penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature", &order).ok());
   CHECK(order == default_sampler_order());
+}
+
+TEST_CASE("sampler: what the device's kernel cannot do is left to the host", "[sampler]") {
+  const auto on_device = [](auto change) {
+    SamplerSettings settings;
+    change(settings);
+    Sampler sampler;
+    sampler.set(settings);
+    return sampler.on_device();
+  };
+  CHECK(on_device([](S) {}));
+  CHECK(on_device([](S s) { s.temperature = 0.5f, s.top_k = 40, s.top_p = 0.9f, s.min_p = 0.1f; }));
+  CHECK(on_device([](S s) { s.repeat = 1.1f, s.penalty_last_n = kMaxPenalised; }));
+  CHECK_FALSE(on_device([](S s) { s.repeat = 1.1f, s.penalty_last_n = kMaxPenalised + 1; }));
+  CHECK_FALSE(on_device([](S s) { s.mirostat_tau = 0.5f; }));
+  CHECK_FALSE(on_device([](S s) { s.dynamic_range = 0.5f; }));
+  CHECK_FALSE(on_device([](S s) { s.bias = {{0, 1}}; }));
+  CHECK_FALSE(on_device([](S s) { s.typical_p = 0.5f; }));
+  CHECK_FALSE(on_device(
+      [](S s) { s.filter.call = [](void*, float*, size_t, const int32_t*, size_t) { return 0; }; }));
+  // The kernel has one order, of which steps may be absent.
+  CHECK(on_device([](S s) {
+    s.top_k = 5, s.min_p = 0.1f, s.order = {SamplerStep::TopK, SamplerStep::MinP, SamplerStep::Temperature};
+  }));
+  CHECK_FALSE(on_device([](S s) {
+    s.top_k = 5, s.min_p = 0.1f, s.order = {SamplerStep::MinP, SamplerStep::TopK, SamplerStep::Temperature};
+  }));
+  CHECK_FALSE(on_device([](S s) {
+    s.top_k = 5, s.temperature = 0.5f, s.order = {SamplerStep::Temperature, SamplerStep::TopK};
+  }));
 }
 
 TEST_CASE("sampler: the device and the host choose the same tokens", "[sampler]") {

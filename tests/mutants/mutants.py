@@ -190,9 +190,11 @@ class Tests:
     """The tests of a source: the quick ones, and all of them, each with the seconds that a mutant may take."""
 
     def __init__(self, program, path, only_quick):
-        timed = [(float(seconds), name) for seconds, name in re.findall(r"^([0-9.]+) s: (.*)$", self.timed(program, path), re.M)]
-        self.whole = [TARGETS[path]], self.limit(sum(seconds for seconds, _ in timed))
-        quick = [(seconds, name) for seconds, name in timed if seconds <= QUICK_SECONDS]
+        timed = {}  # a test may run several times, with one line each
+        for seconds, name in re.findall(r"^([0-9.]+) s: (.*)$", self.timed(program, path), re.M):
+            timed[name] = timed.get(name, 0) + float(seconds)
+        self.whole = [TARGETS[path]], self.limit(sum(timed.values()))
+        quick = [(seconds, name) for name, seconds in timed.items() if seconds <= QUICK_SECONDS]
         self.names = tempfile.NamedTemporaryFile("w", suffix=".txt")
         self.names.write("\n".join(re.sub(r"([\\,\[\]*\"~])", r"\\\1", name) for _, name in quick) + "\n")
         self.names.flush()
