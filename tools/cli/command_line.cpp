@@ -39,11 +39,16 @@ std::vector<const CLI::Option*> options_named(const CLI::App& app, const Words& 
   return options;
 }
 
-// Whether the next word is the value of `word`.
+// How many words behind `word` are its values.
+int values_of(const CLI::App& app, const Words& before, const std::string& word) {
+  int most = 0;
+  for (const auto* option : options_named(app, before, word))
+    most = std::max(most, option->get_items_expected_min());
+  return most;
+}
+
 bool takes_value(const CLI::App& app, const Words& before, const std::string& word) {
-  const auto options = options_named(app, before, word);
-  return std::any_of(options.begin(), options.end(),
-                     [](auto* option) { return option->get_items_expected_min() > 0; });
+  return values_of(app, before, word) > 0;
 }
 
 // Whether `next` seems to be the value of an option that nobody knows ("--tmep 0"), and so is no command.
@@ -115,7 +120,9 @@ Words read_words(const CLI::App& app, int argc, char** argv) {
       throw Misused(typed + " needs a value, but " + next + " follows (see greta-cli -h)");
     } else if ((takes_value(app, words, word) && (value || next)) ||
                (!value && is_value_of_unknown(app, words, word, next))) {
+      int more = value ? 0 : values_of(app, words, word) - 1;
       add_with_value(word, value ? *value : argv[++i], &words);
+      for (; more > 0 && i + 1 < argc; --more) words.push_back({argv[++i], Kind::kValue});
     } else {
       words.push_back({value ? word + "=" + *value : word, Kind::kOption});
     }

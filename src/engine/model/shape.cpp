@@ -393,7 +393,8 @@ Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out, KeysRead* keys
   if (gguf.find("general.type")) GRETA_TRY(gguf.get_string("general.type", &type));
   if (type == "adapter")
     return fail(Code::Unsupported,
-                "%s: an adapter (LoRA), which changes another model: merge it into that model", gguf.name());
+                "%s: an adapter (LoRA), and no model: it is opened beside the model that it changes",
+                gguf.name());
   const char* name = arch.tensors.token_embedding.text;
   const GgufTensor* embedding = gguf.find_tensor(name);
   if (!embedding)
