@@ -569,6 +569,16 @@ typedef struct greta_placement {
                                 * embedding, of each layer, and of the output. */
   uint32_t device_count;       /* The model's layers and 2. */
   uint32_t reserved;           /* 0. */
+
+  /* What moves after that. With any of it, GRETA_PLACEMENT_AUTO means that the rest is offloaded. */
+  uint32_t host_experts;       /* The experts of the first so many layers, or of all, are on "cpu". The rest
+                                * of a layer stays, and so do shared experts. */
+  uint32_t override_count;
+  const char* const* overrides; /* [override_count] Rules of the form "REGEX=DEVICE" (ECMAScript; a device's
+                                * id, in letters of any case), of which the first that finds a tensor's name
+                                * counts, also before host_experts. Rules must move whole pieces, or all
+                                * experts of a layer, or all of it but these; vectors go where the matrices
+                                * are. A rule that names no tensor is GRETA_ERROR_ARGUMENT. */
 } greta_placement;
 
 typedef struct greta_model_options {
@@ -627,6 +637,13 @@ typedef struct greta_device_plan {
   uint32_t fits;           /* 1: total_bytes is not above free_bytes. */
   uint32_t context;        /* Of all devices. The rest is as in greta_memory_plan. */
   uint64_t weights_bytes, mapped_bytes, cache_bytes, arena_bytes, tables_bytes, total_bytes, free_bytes;
+
+  /* What each part takes there of weights (with those that are used in place) and cache; 0 if it is not there.
+   * They are valid during the call of on_device. */
+  const uint64_t* piece_bytes;  /* [layers + 2] Embedding, each layer without its experts, output. */
+  const uint64_t* expert_bytes; /* [layers] The experts of each layer. */
+  uint32_t layers;
+  uint32_t reserved;            /* 0. */
 } greta_device_plan;
 
 /* Computes what opening a model with this placement and an executor would allocate on each device that has a

@@ -1,4 +1,5 @@
 // The functions of greta.h for models on several devices.
+#include <cctype>
 #include <cmath>
 
 #include "api/handles.h"
@@ -40,17 +41,22 @@ Status place_list(const greta_placement& given, uint32_t layers, size_t devices,
   return {};
 }
 
+// The processor among the devices of the runtime; as many as there are, if it is not among them.
+uint32_t find_processor(const greta_runtime& runtime) {
+  const Backend* host = processor();
+  uint32_t d = 0;
+  while (d < runtime.devices.size() && !(host && !strcmp(runtime.devices[d].id, host->name))) ++d;
+  return d;
+}
+
 // What is not offloaded is for the processor, which has no share.
 Status place_offloaded(const greta_placement& given, uint32_t layers, greta_runtime& runtime,
                        Placement* out) {
-  const Backend* host = processor();
-  Offload wanted{given.offloaded, {}, ~0u};
+  const uint32_t host = find_processor(runtime);
+  Offload wanted{given.offloaded, {}, host < runtime.devices.size() ? host : ~0u};
   std::vector<uint32_t> others;
   for (uint32_t d = 0; d < runtime.devices.size(); ++d)
-    if (host && !strcmp(runtime.devices[d].id, host->name))
-      wanted.rest = d;
-    else
-      others.push_back(d);
+    if (d != host) others.push_back(d);
   if (given.share_count) GRETA_TRY(need(given.shares, "shares"));
   if (given.share_count > std::max<size_t>(1, others.size()))
     return fail(Code::Argument, "%u shares, but %zu devices beside the processor", given.share_count,
@@ -80,18 +86,79 @@ Status place_offloaded(const greta_placement& given, uint32_t layers, greta_runt
   return {};
 }
 
-// "embedding, layers 0-11"
+bool same_letters(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return tolower(x) == tolower(y); });
+}
+
+// Reads "REGEX=DEVICE".
+Status read_rule(const char* text, const greta_runtime& runtime, TensorRule* out) {
+  const std::string_view rule = text;
+  const size_t cut = rule.find('=');
+  constexpr size_t kMost = 1000;
+  if (cut == 0 || cut == rule.npos || cut + 1 == rule.size() || rule.size() > kMost)
+    return fail(Code::Argument, "the rule \"%.100s\" is not of the form REGEX=DEVICE", text);
+  const std::string_view device = rule.substr(cut + 1);
+  out->text = text;
+  out->device = 0;
+  for (const RuntimeDevice& each : runtime.devices) {
+    if (same_letters(each.id, device)) break;
+    ++out->device;
+  }
+  if (out->device == runtime.devices.size())
+    return fail(Code::Argument, "the rule \"%.100s\" names a device that is not among those of the runtime",
+                text);
+  try {
+    out->names = std::regex(std::string(rule.substr(0, cut)));
+  } catch (const std::regex_error& error) {
+    return fail(Code::Argument, "the rule \"%.100s\" has no regular expression: %s", text, error.what());
+  }
+  return {};
+}
+
+Status move_apart(const greta_placement& given, const Model& model, const greta_runtime& runtime,
+                  Placement* placement) {
+  const uint32_t layers = model.shape.layers, host = find_processor(runtime);
+  if (given.host_experts && host == runtime.devices.size())
+    return fail(Code::Argument,
+                "experts are to be on the processor, which is not among the devices: open it, "
+                "too (\"%s,cpu\")",
+                runtime.devices[0].id);
+  for (uint32_t l = 0; l < layers; ++l)
+    placement->experts.push_back(uint8_t(l < given.host_experts ? host : placement->layer(l)));
+  if (!given.override_count) return {};
+  GRETA_TRY(need(given.overrides, "overrides"));
+  std::vector<TensorRule> rules(given.override_count);
+  for (uint32_t i = 0; i < given.override_count; ++i) {
+    GRETA_TRY(need(given.overrides[i], "overrides[]"));
+    GRETA_TRY(read_rule(given.overrides[i], runtime, &rules[i]));
+  }
+  return move_tensors(model, rules, placement);
+}
+
+// "layers 0-3, layer 5", of those that are `here`
+template <class Here>
+void write_layers(const char* one, const char* several, uint32_t layers, const Here& here,
+                  std::string* text) {
+  for (uint32_t first = 0, end = 0; first < layers; first = end + 1) {
+    for (end = first; end < layers && here(end);) ++end;
+    if (end == first) continue;
+    if (!text->empty()) *text += ", ";
+    *text += (end == first + 1 ? one : several) + std::to_string(first);
+    if (end > first + 1) *text += "-" + std::to_string(end - 1);
+  }
+}
+
+// "embedding, layers 0-11, experts of layers 12-15"
 void write_pieces(const Placement& placement, uint32_t device, char (&out)[128]) {
   std::string text;
-  const auto add = [&](const std::string& piece) { text += (text.empty() ? "" : ", ") + piece; };
-  const uint32_t layers = uint32_t(placement.device.size()) - 2;
-  if (placement.embedding() == device) add("embedding");
-  for (uint32_t first = 0, end = 0; first < layers; first = end + 1) {
-    for (end = first; end < layers && placement.layer(end) == device;) ++end;
-    if (end == first + 1) add("layer " + std::to_string(first));
-    if (end > first + 1) add("layers " + std::to_string(first) + "-" + std::to_string(end - 1));
-  }
-  if (placement.output() == device) add("output");
+  const uint32_t layers = placement.layers();
+  if (placement.embedding() == device) text = "embedding";
+  write_layers("layer ", "layers ", layers, [&](uint32_t l) { return placement.layer(l) == device; }, &text);
+  if (placement.output() == device) text += text.empty() ? "output" : ", output";
+  const auto experts_alone = [&](uint32_t l) {
+    return placement.experts_of(l) == device && placement.layer(l) != device;
+  };
+  write_layers("experts of layer ", "experts of layers ", layers, experts_alone, &text);
   format_text(out, sizeof out, "%s", text.c_str());
 }
 
@@ -105,7 +172,12 @@ Status greta::describe_placed(greta_runtime& runtime, Source&& source, const gre
   const std::vector<ModelDevice> devices = model_devices(runtime);
   GRETA_TRY(describe_model(std::move(source), *devices[0].kernels, runtime.exact, log, out));
   Placement placement = Placement::whole(out->shape.layers);
-  const int kind = enum_number(wanted.kind);
+  const bool apart = wanted.host_experts || wanted.override_count;
+  int kind = enum_number(wanted.kind);
+  if (apart && kind == GRETA_PLACEMENT_AUTO) {
+    kind = GRETA_PLACEMENT_OFFLOAD;
+    wanted.offloaded = UINT32_MAX;
+  }
   switch (kind) {
     case GRETA_PLACEMENT_AUTO:
       if (devices.size() == 1) break;
@@ -123,6 +195,7 @@ Status greta::describe_placed(greta_runtime& runtime, Source&& source, const gre
     default:
       return fail(Code::Argument, "kind is %d, which is not one of greta_placement_kind", kind);
   }
+  if (apart) GRETA_TRY(move_apart(wanted, *out, runtime, &placement));
   return place_on(devices, placement, out);
 }
 
@@ -149,6 +222,12 @@ greta_status greta_placement_plan(greta_runtime* runtime, const greta_file* file
       plan.context = executor.context;
       format_text(plan.id, sizeof plan.id, "%s", model.devices[d].id);
       write_pieces(model.placement, d, plan.pieces);
+      TensorStore::PieceBytes bytes = model.store.piece_bytes(d, true);
+      for (uint32_t l = 0; l < model.shape.layers; ++l)
+        if (model.placement.layer(l) == d) bytes.pieces[l + 1] += executor.layer_bytes[l];
+      plan.piece_bytes = bytes.pieces.data();
+      plan.expert_bytes = bytes.experts.data();
+      plan.layers = model.shape.layers;
       plan.weights_bytes = model.store.device_bytes(d);
       plan.mapped_bytes = model.store.mapped_bytes(d);
       plan.cache_bytes = executor.on[d].cache;

@@ -35,6 +35,11 @@ class Devices(CliTest):
                              (["-dev", "cpu,"], 'device "cpu,": a name is empty'),
                              (["-dev", "cpu,neural0"], "no device 'neural0'"),
                              (["-dev", "cpu", "-ts", "1,1"], "2 shares, but 0 devices beside the processor"),
+                             (["-dev", "cpu", "-ot", "exps"], "is not of the form REGEX=DEVICE"),
+                             (["-dev", "cpu", "-ot", "exps=cpu"], 'the rule "exps=cpu" names no tensor of the model'),
+                             (["-dev", "cpu", "-ot", "attn_q=CPU"], "a layer but for its experts is on one device"),
+                             (["-dev", "cpu", "-ot", "blk=neural0"], "names a device that is not among those"),
+                             (["-dev", "cpu", "-ot", "(=cpu"], "has no regular expression"),
                              (["-dev", "cpu", "--mem-limit", "1G,1G"], "2 limits of memory for 1 devices"),
                              (["-dev", "cpu", "--no-mmap", "--mem-limit", "64K"], "only 65536 bytes are free")):
             self.assertIn(answer, self.error(1, *run, *args))
@@ -43,6 +48,8 @@ class Devices(CliTest):
     def test_the_processor_alone_takes_all(self):
         args = ["run", "-p", "Once", "-n", "4", "--temp", "0", "-dev", "cpu"]
         self.assertEqual(self.out(*args), self.out(*args, "-ngl", "3"))
+        self.assertEqual(self.out(*args), self.out(*args, "-cmoe"))  # it has no experts
+        self.assertEqual(self.out(*args), self.out(*args, "-ncmoe", "3", "-ot", "blk=CPU"))
         self.assertEqual(self.out(*args), self.out(*args, "-sm", "none", "--mem-limit", "4G"))
 
 
@@ -254,6 +261,7 @@ class Slips(CliTest):
                              ([*run, "-ctk", "q4_0"], '--cache-type-k takes f32, f16 or q8_0, not "q4_0"'),
                              ([*run, "-ngl", "many"], '--gpu-layers takes a whole number, auto or all, not "many"'),
                              ([*run, "-sm", "row"], '--split-mode takes layer or none, not "row"'),
+                             ([*run, "-ncmoe", "-1"], '--n-cpu-moe takes a whole number of at least 0, not "-1"'),
                              ([*run, "-ngl"], "--gpu-layers needs a value"),
                              (["run", "-ngl", "-p", "x"], "-ngl needs a value, but -p follows"),
                              (["bench", "-p", "-n", "3"], "-p needs a value, but -n follows"),

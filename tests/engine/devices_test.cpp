@@ -1,100 +1,17 @@
 // Models on two devices: where their pieces go, what is refused in words, and what becomes of failures.
-#include <catch2/catch_test_macros.hpp>
-
-#include "support/faulty_device.h"
-#include "support/tiny_model.h"
+#include "support/two_devices.h"
 
 using namespace greta;
 using namespace greta::test;
 
-namespace {
-
 using Pieces = std::vector<uint8_t>;
-
-TinyShape four_layers() {
-  TinyShape shape;
-  shape.layers = 4;
-  return shape;
-}
-
-std::shared_ptr<Executor> shared(Engine& engine) {
-  return {engine.executor.get(), [](Executor*) {}};
-}
-
-std::vector<int32_t> first_tokens(uint32_t count) {
-  std::vector<int32_t> tokens;
-  for (uint32_t i = 0; i < count; ++i) tokens.push_back(int32_t(i * 7 % 60 + 1));
-  return tokens;
-}
-
-bool told(const char* words) { return std::string(error_text()).find(words) != std::string::npos; }
-
-// Refuses all allocations after so many, and counts the bytes that are held.
-class SmallDevice final : public ForwardingDevice {
- public:
-  SmallDevice(Device& inner, const uint32_t& allowed, uint64_t& held)
-      : ForwardingDevice(inner), allowed_(allowed), held_(held) {
-    info_.imports_host = false;
-  }
-  Status allocate(uint64_t bytes, Memory memory, Buffer* out) override {
-    if (taken_ == allowed_) return fail(Code::Memory, "allocation %u fails", taken_);
-    ++taken_;
-    GRETA_TRY(inner_.allocate(bytes, memory, out));
-    held_ += out->bytes;
-    return {};
-  }
-  void release(Buffer& buffer) override {
-    held_ -= buffer.bytes;
-    inner_.release(buffer);
-  }
-
- private:
-  const uint32_t& allowed_;
-  uint64_t& held_;
-  uint32_t taken_ = 0;
-};
-
-// A model on two devices that is opened step by step.
-struct Opening {
-  std::unique_ptr<Device> device[2];
-  std::unique_ptr<DeviceKernels> kernels[2];
-  std::vector<ModelDevice> devices;
-  TinyModel tiny;
-  Model model;
-
-  explicit Opening(const TinyShape& shape = four_layers()) : tiny(make_tiny(shape)) {
-    for (uint32_t d : {0, 1}) {
-      Device* opened = nullptr;
-      REQUIRE(open_device("cpu", {}, &opened).ok());
-      device[d].reset(opened);
-      wrap(d, nullptr);
-    }
-  }
-  void wrap(uint32_t d, Device* by) {
-    kernels[d] = std::make_unique<DeviceKernels>(by ? *by : *device[d]);
-    devices.resize(2);
-    devices[d] = {&kernels[d]->device(), kernels[d].get(), {}, d ? "second" : "first", d};
-  }
-  // Gives back what lies on the devices by which they were wrapped, which do not live as long.
-  void close() {
-    model = {};
-    for (auto& each : kernels) each.reset();
-  }
-  Status describe() {
-    Source source;
-    GRETA_TRY(source.open_memory(tiny.file.data(), tiny.file.size()));
-    return describe_model(std::move(source), *kernels[0], true, Log{}, &model);
-  }
-};
-
-}  // namespace
 
 TEST_CASE("placement: steps are cut where the device changes", "[engine][devices]") {
   const auto cut = [](const Pieces& pieces) {
     std::string text;
     for (const Segment& s : segments_of({pieces}))
-      text += std::to_string(s.device) + (s.embeds ? "e" : "") + std::to_string(s.first_layer) + "-" +
-              std::to_string(s.layers_end) + (s.ends ? "o " : " ");
+      text += std::to_string(s.device) + (s.embeds() ? "e" : "") + std::to_string(s.first_layer) + "-" +
+              std::to_string(s.layers_end) + (s.ends() ? "o " : " ");
     return text;
   };
   CHECK(cut({0, 0, 0, 0}) == "0e0-2o ");
@@ -172,15 +89,18 @@ TEST_CASE("placement: what is wrong is refused in words", "[engine][devices]") {
 }
 
 TEST_CASE("devices: the memory plan is what is allocated on each", "[engine][devices]") {
-  for (const Pieces& pieces :
-       {Pieces{0, 0, 0, 1, 1, 1}, Pieces{0, 0, 0, 0, 0, 1}, Pieces{0, 1, 0, 1, 0, 1}}) {
-    Opening opening;
+  const std::string experts = file_with_experts();
+  const Placement placements[] = {{{0, 0, 0, 1, 1, 1}, {}}, {{0, 0, 0, 0, 0, 1}, {}},
+                                  {{0, 1, 0, 1, 0, 1}, {}}, {{0, 0, 0, 0}, {0, 1}},
+                                  {{0, 0, 0, 0}, {1, 1}},   {{0, 0, 1, 1}, {1, 0}}};
+  for (const Placement& placement : placements) {
+    Opening opening = placement.experts.empty() ? Opening() : Opening(experts);
     uint64_t held[2] = {};
     const uint32_t allowed = ~0u;
     SmallDevice first(*opening.device[0], allowed, held[0]), second(*opening.device[1], allowed, held[1]);
     opening.wrap(0, &first), opening.wrap(1, &second);
     REQUIRE(opening.describe().ok());
-    REQUIRE(place_on(opening.devices, {pieces}, &opening.model).ok());
+    REQUIRE(place_on(opening.devices, placement, &opening.model).ok());
     REQUIRE(load_model(&opening.model, {}).ok());
     for (uint32_t d : {0, 1}) CHECK(held[d] == opening.model.store.device_bytes(d));
     const uint64_t weights[] = {held[0], held[1]}, free[] = {uint64_t(1) << 30, uint64_t(1) << 30};
@@ -195,19 +115,22 @@ TEST_CASE("devices: the memory plan is what is allocated on each", "[engine][dev
 
 TEST_CASE("devices: each allocation that fails ends in words, and all memory comes back",
           "[engine][devices]") {
-  for (uint32_t faulty : {0, 1}) {
+  const std::string experts = file_with_experts();
+  for (uint32_t way : {0, 1, 2, 3}) {
+    const uint32_t faulty = way % 2;
+    const Placement placement = way < 2 ? Placement{{0, 0, 0, 1, 1, 1}, {}} : Placement{{0, 0, 0, 0}, {1, 1}};
     uint32_t failures = 0;
     for (uint32_t allowed = 0;; ++allowed) {
       uint64_t held[2] = {};
       const uint32_t none_fails = ~0u;
       bool opened = false;
       {
-        Opening opening;
+        Opening opening = way < 2 ? Opening() : Opening(experts);
         SmallDevice first(*opening.device[0], faulty == 0 ? allowed : none_fails, held[0]);
         SmallDevice second(*opening.device[1], faulty == 1 ? allowed : none_fails, held[1]);
         opening.wrap(0, &first), opening.wrap(1, &second);
         REQUIRE(opening.describe().ok());
-        REQUIRE(place_on(opening.devices, {{0, 0, 0, 1, 1, 1}}, &opening.model).ok());
+        REQUIRE(place_on(opening.devices, placement, &opening.model).ok());
         const uint64_t free[] = {uint64_t(1) << 30, uint64_t(1) << 30};
         std::unique_ptr<Executor> executor;
         Status status = load_model(&opening.model, {});
@@ -227,7 +150,7 @@ TEST_CASE("devices: each allocation that fails ends in words, and all memory com
       }
       if (opened) break;
     }
-    CHECK(failures > 10);
+    CHECK(failures > 5);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -191,7 +192,7 @@ TEST_CASE("architectures: logits equal the reference implementation's", "[models
   }
 }
 
-// The first layer alone, an odd cut, layers in turn, and the output apart.
+// The first layer alone, an odd cut, layers in turn, the output apart, experts apart, and all of these mixed.
 TEST_CASE("architectures: the same bits on two devices as on one", "[models][architectures][devices]") {
   for (const auto& path : golden_paths()) {
     DYNAMIC_SECTION(path.filename().string()) {
@@ -199,15 +200,17 @@ TEST_CASE("architectures: the same bits on two devices as on one", "[models][arc
       read_golden(path, &golden);
       const std::vector<size_t> ways[] = {{golden.tokens.size()}, {3, 7}};
       std::vector<float> whole[2];
-      bool stays_whole = false;
-      for (const char* split : {"", "first", "middle", "turns", "output"}) {
+      bool stays_whole = false, has_experts = false;
+      for (const char* split : {"", "first", "middle", "turns", "output", "experts", "mixed"}) {
         if (*split && stays_whole) break;  // gemma4_test.cpp sees that it is refused
+        if (!strcmp(split, "experts") && !has_experts) break;
         EngineOptions options;
         options.split = split;
         options.executor.context = golden.context;
         Engine engine;
         open_engine(golden.file, options, &engine);
         stays_whole = engine.model->shape.stays_whole();
+        has_experts = engine.model->shape.experts.count > 0;
         for (size_t i = 0; i < 2; ++i) {
           INFO("split: " << split << ", pieces of " << ways[i][0]);
           const auto logits = logits_in_pieces(engine, golden, ways[i]);

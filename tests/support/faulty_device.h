@@ -12,8 +12,9 @@ struct Submissions {
   uint64_t fail_after = ~0ull;  // and all after this many
   Code code = Code::Memory;
   std::function<void()> on_submit = {};
-  uint64_t waits = 0;         // for everything, as copies of a sequence's cache do
-  uint64_t fail_wait_at = 0;  // this one fails, counted from 1; 0: none does
+  uint64_t waits = 0;                                // for everything, as copies of a sequence's cache do
+  uint64_t fail_wait_at = 0;                         // this one fails, counted from 1; 0: none does
+  uint64_t event_waits = 0, fail_event_wait_at = 0;  // likewise for an event
   Status next() {
     ++count;
     if (on_submit) on_submit();
@@ -48,7 +49,11 @@ class FaultyStream final : public Stream {
     if (++submissions_.waits == submissions_.fail_wait_at) return fail(Code::Memory, "a wait fails");
     return inner_->wait();
   }
-  Status wait(const Event& event) override { return inner_->wait(event); }
+  Status wait(const Event& event) override {
+    if (++submissions_.event_waits == submissions_.fail_event_wait_at)
+      return fail(Code::Memory, "a wait for an event fails");
+    return inner_->wait(event);
+  }
   void abandon() noexcept override { inner_->abandon(); }
 
  private:

@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <random>
 
+#include "engine/executor/place.h"
 #include "support/gguf_writer.h"
 #include "support/limited_device.h"
 #include "support/test_device.h"
@@ -85,7 +86,12 @@ Placement split_placement(const std::string& split, uint32_t layers) {
                       : split == "middle" ? middle
                       : split == "turns"  ? piece % 2
                       : split == "output" ? output
+                      : split == "mixed"  ? piece % 2
                                           : 0;
+  }
+  for (uint32_t l = 0; l < layers; ++l) {
+    if (split == "experts") p.experts.push_back(1);
+    if (split == "mixed") p.experts.push_back(l % 4 < 2 ? 1 - p.layer(l) : p.layer(l));
   }
   return p;
 }
@@ -134,7 +140,7 @@ void open_engine(const std::string& file, const EngineOptions& options, Engine* 
     const ModelDevice devices[] = {{out->device.get(), out->kernels.get(), {}, "first"},
                                    {out->second.device.get(), out->second.kernels.get(), {}, "second"}};
     const Placement placement = split_placement(options.split, out->model->shape.layers);
-    require(place_model(devices, placement, out->model.get()));
+    require(place_on(devices, placement, out->model.get()));
   }
   require(load_model(out->model.get(), {}));
   for (LimitedDevice* each : {limited, second})

@@ -29,7 +29,8 @@ struct Flag {
   Fate fate;
   const char* text;
 };
-constexpr char kWholeLayers[] = "layers are on a device as a whole: choose how many are on GPUs with -ngl N";
+constexpr char kWholeLayers[] =
+    "a layer is on one device, but for its experts: see -ngl N, --n-cpu-moe N and docs/devices.md";
 constexpr char kNoNetwork[] = "nothing is downloaded: get the .gguf file yourself and give it with -m FILE";
 constexpr char kFromFile[] = "it is taken from the model's file";
 constexpr char kHost[] = "use taskset, nice or numactl";

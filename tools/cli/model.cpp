@@ -1,6 +1,9 @@
 // Opens handles as the options say, and turns the library's errors into exceptions.
 #include "model.h"
 
+#include <strings.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -123,6 +126,13 @@ static std::string chosen_devices(const DeviceOptions& options) {
 // give who mean all are on the GPU.
 static bool needs_processor(const DeviceOptions& options, const std::string& devices) {
   constexpr int kAll = 99;
+  const auto names_it = [](const std::string& rule) {
+    const std::string device = rule.substr(rule.find('=') + 1);
+    return device.size() == 3 && !strncasecmp(device.c_str(), "cpu", 3);
+  };
+  const bool wanted = options.host_experts || options.host_expert_layers ||
+                      std::any_of(options.overrides.begin(), options.overrides.end(), names_it);
+  if (wanted) return devices.find("cpu") == std::string::npos;
   const bool number = options.gpu_layers != "auto" && options.gpu_layers != "all";
   return number && std::atoi(options.gpu_layers.c_str()) < kAll && devices.find("cpu") == std::string::npos;
 }
@@ -131,6 +141,11 @@ greta_placement placement_of(const DeviceOptions& options) {
   auto placement = sized<greta_placement>();
   placement.shares = options.shares.data();
   placement.share_count = static_cast<uint32_t>(options.shares.size());
+  placement.host_experts = options.host_experts ? UINT32_MAX : options.host_expert_layers;
+  options.override_texts.clear();
+  for (const std::string& rule : options.overrides) options.override_texts.push_back(rule.c_str());
+  placement.overrides = options.override_texts.data();
+  placement.override_count = static_cast<uint32_t>(options.override_texts.size());
   if (options.gpu_layers == "auto" && options.shares.empty()) return placement;
   placement.kind = GRETA_PLACEMENT_OFFLOAD;
   placement.offloaded = options.gpu_layers == "auto" || options.gpu_layers == "all"
@@ -189,19 +204,39 @@ std::vector<std::string> files_of(const std::string& path) {
   return files;
 }
 
-// Whether the model may lack room on a device beside the processor. The cache and the memory of a step take
-// some of it, too; where there is doubt, the library's plan decides.
-static bool may_lack_room(const greta_device_info& device, const std::string& model) {
+static greta_source source_of(const std::string& path, bool map) {
+  auto source = sized<greta_source>();
+  source.path = path.c_str();
+  source.map = map ? 1 : 0;
+  return source;
+}
+
+// Whether the model may lack room on a device beside the processor: by the size of its files, or else by the
+// library's plan with this executor.
+static bool may_lack_room(greta_runtime* runtime, const std::string& model,
+                          const greta_executor_options& executor) {
+  const greta_device_info device = describe(runtime);
+  if (std::strncmp(device.id, "cpu", 3) == 0) return false;
   uint64_t bytes = 0;
   std::error_code unknown;
   for (const std::string& file : files_of(model)) {
     const uint64_t each = std::filesystem::file_size(file, unknown);
     if (!unknown) bytes += each;
   }
-  return std::strncmp(device.id, "cpu", 3) != 0 && bytes > device.memory_free_bytes / 4 * 3;
+  if (bytes > device.memory_free_bytes / 4 * 3) return true;
+  const bool has_room = bytes < device.memory_free_bytes / 2 && !executor.context && !executor.cache_tokens;
+  if (has_room) return false;  // a default context shrinks to what there is
+  greta_file* opened = nullptr;
+  const greta_source source = source_of(model, true);
+  auto plan = sized<greta_memory_plan>();
+  // What is wrong with the file is said when the model is opened.
+  if (greta_file_open(&source, &opened) != GRETA_OK) return false;
+  const File file(opened);
+  return greta_memory_plan_make(runtime, file.get(), &executor, &plan) == GRETA_OK && !plan.fits;
 }
 
-Runtime open_runtime(const DeviceOptions& options, const std::string& model) {
+Runtime open_runtime(const DeviceOptions& options, const std::string& model,
+                     const greta_executor_options& executor) {
   const std::string devices = chosen_devices(options);
   const bool alone = devices.find(',') == std::string::npos;
   const bool processor = needs_processor(options, devices);
@@ -211,24 +246,33 @@ Runtime open_runtime(const DeviceOptions& options, const std::string& model) {
   Runtime runtime = open_devices(first, devices);
   const greta_device_info device = describe(runtime.get());
   const bool by_memory = options.gpu_layers == "auto" && options.shares.empty() && !model.empty();
-  if (processor ? std::strcmp(device.id, "cpu") == 0 : !by_memory || !may_lack_room(device, model))
+  if (processor ? std::strcmp(device.id, "cpu") == 0
+                : !by_memory || !may_lack_room(runtime.get(), model, executor))
     return runtime;
   const std::string both = std::string(device.id) + ",cpu";
   runtime.reset();
   return open_devices(options, both);
 }
 
-static greta_source source_of(const std::string& path, bool map) {
-  auto source = sized<greta_source>();
-  source.path = path.c_str();
-  source.map = map ? 1 : 0;
-  return source;
-}
-
 File open_file(const std::string& path, bool map) {
   const greta_source source = source_of(path, map);
   greta_file* file = nullptr;
   return own<File>(greta_file_open(&source, &file), file);
+}
+
+uint32_t trained_context(const greta_file* file) {
+  const auto value = [&](const std::string& wanted) -> std::string {
+    for (size_t i = 0; i < greta_file_metadata_count(file); ++i) {
+      const char *key = nullptr, *type = nullptr;
+      char text[256];
+      check(greta_file_metadata(file, i, &key, &type, text, sizeof text));
+      if (wanted == key) return text;
+    }
+    return "";
+  };
+  std::string architecture = value("general.architecture");  // in quotes
+  std::erase(architecture, '"');
+  return static_cast<uint32_t>(std::strtoul(value(architecture + ".context_length").c_str(), nullptr, 10));
 }
 
 Tokenizer open_tokenizer(const greta_file* file) {
@@ -278,6 +322,11 @@ greta_executor_options executor_options(const ContextOptions& options, uint32_t 
   return executor;
 }
 
+greta_executor_options wanted_executor(const ContextOptions& options, const std::string& path) {
+  const bool of_model = options.context == 0 && !path.empty();
+  return executor_options(options, of_model ? trained_context(open_file(path).get()) : 0, 1);
+}
+
 Session open_session(greta_model* model, const greta_executor_options& executor) {
   auto open = sized<greta_session_options>();
   open.private_executor = &executor;
@@ -313,10 +362,10 @@ Engine open_engine(const EngineOptions& options, bool tell) {
   Engine engine;
   const std::string path = model_path(options.model, tell);
   engine.model_name = path.substr(path.rfind('/') + 1) + (options.model.path.empty() ? " (bundled)" : "");
-  engine.runtime = open_runtime(options.device, path);
+  const greta_executor_options wanted = wanted_executor(options.context, path);
+  engine.runtime = open_runtime(options.device, path, wanted);
   const greta_device_info before = describe(engine.runtime.get());
-  engine.model = open_model(engine.runtime.get(), path, !options.model.copy, options.device,
-                            executor_options(options.context, 0, 1));
+  engine.model = open_model(engine.runtime.get(), path, !options.model.copy, options.device, wanted);
   engine.info = describe(engine.model.get());
   warn_of_memory(engine, before);
   warn_of_context(engine, options.context.context);

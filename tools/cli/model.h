@@ -40,9 +40,13 @@ std::string model_path(const ModelOptions& options, bool tell = true);
 std::vector<std::string> files_of(const std::string& path);  // the parts of a split set, or the path itself
 
 // `model` is the path of the model that it is opened for, if that is known: where the device's memory may not
-// hold it, the processor is opened beside the device, for the layers that find no room (docs/devices.md).
-Runtime open_runtime(const DeviceOptions& options, const std::string& model = "");
+// hold it with this executor, the processor is opened beside the device, for the layers that find no room
+// (docs/devices.md).
+Runtime open_runtime(const DeviceOptions& options, const std::string& model = "",
+                     const greta_executor_options& executor = {});
 File open_file(const std::string& path, bool map = false);  // `map` serves memory plans
+// The value of <architecture>.context_length, for -c 0; 0 if the file has none.
+uint32_t trained_context(const greta_file* file);
 Tokenizer open_tokenizer(const greta_file* file);
 // The placement that the options ask for. It keeps pointers to them.
 greta_placement placement_of(const DeviceOptions& options);
@@ -53,6 +57,8 @@ greta_model_info describe(const greta_model* model);
 // The id is the one that `devices` lists: "vulkan0".
 greta_device_info describe(const greta_runtime* runtime);
 
+// The options of an executor for which there must be room beside the model, before it is open.
+greta_executor_options wanted_executor(const ContextOptions& options, const std::string& path);
 // Options for one sequence, since no command here has more. model_context serves -c 0.
 greta_executor_options executor_options(const ContextOptions& options, uint32_t model_context,
                                         uint32_t output_rows);

@@ -78,6 +78,17 @@ void add_placement(CLI::App& app, DeviceOptions& options) {
   app.add_option("--main-gpu", options.main_gpu,
                  "which of the devices is used with --split-mode none, from 0")
       ->type_name("I");
+  app.add_flag("--cpu-moe", options.host_experts, "the experts of all layers are on the CPU");
+  app.add_option("--n-cpu-moe", options.host_expert_layers,
+                 "the experts of the first N layers are on the CPU")
+      ->type_name("N")
+      ->check(in_range(int64_t{0}, 1 << 20));
+  app.add_option(
+         "--override-tensor", options.overrides,
+         "tensors whose names REGEX finds are on DEVICE, such as exps=cpu; it must move all experts of a "
+         "layer, or all of it but these")
+      ->type_name("REGEX=DEVICE,..")
+      ->delimiter(',');
   app.add_option("--mem-limit", options.memory_limits,
                  "allocate at most this on the device, or on each of several, such as 12G,64G")
       ->type_name("SIZE,..")

@@ -349,6 +349,9 @@ class greta_placement(Structure):
     devices: Any
     device_count: int
     reserved: int
+    host_experts: int
+    override_count: int
+    overrides: Any
     _fields_ = [
         ("struct_size", c_uint32),
         ("kind", c_uint32),
@@ -358,6 +361,9 @@ class greta_placement(Structure):
         ("devices", POINTER(c_uint32)),
         ("device_count", c_uint32),
         ("reserved", c_uint32),
+        ("host_experts", c_uint32),
+        ("override_count", c_uint32),
+        ("overrides", POINTER(c_char_p)),
     ]
 
 
@@ -429,6 +435,10 @@ class greta_device_plan(Structure):
     tables_bytes: int
     total_bytes: int
     free_bytes: int
+    piece_bytes: Any
+    expert_bytes: Any
+    layers: int
+    reserved: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("device", c_uint32),
@@ -443,6 +453,10 @@ class greta_device_plan(Structure):
         ("tables_bytes", c_uint64),
         ("total_bytes", c_uint64),
         ("free_bytes", c_uint64),
+        ("piece_bytes", POINTER(c_uint64)),
+        ("expert_bytes", POINTER(c_uint64)),
+        ("layers", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

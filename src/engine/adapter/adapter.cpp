@@ -172,7 +172,8 @@ class Adapter::Binder {
   Status bind(const LoraPair& pair, const NamedTensor& named) {
     const Weights& weights = model_.weights();
     const WantedTensor& wanted = named.wanted;
-    const uint32_t device = model_.placement.device[named.piece];
+    const uint32_t device = named.of_experts ? model_.placement.experts_of(named.piece - 1)
+                                             : model_.placement.device[named.piece];
     const bool matrix = wanted.use == Use::Matrix || wanted.use == Use::Experts;
     if (is_embedding(pair)) {
       const bool embeds = wanted.tensor == &weights.token_embedding;

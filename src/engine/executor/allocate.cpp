@@ -38,7 +38,9 @@ Status Executor::allocate(uint32_t index) {
   if (plan_.on[index].arena) GRETA_TRY(on.arena.allocate(device, plan_.on[index].arena, Memory::Device));
 
   GRETA_TRY(describe_cache(model_, options_, &b));
-  if (needs.crosses) {
+  if (needs.residual)
+    GRETA_TRY(on.residual.allocate(device, residual_bytes(s, plan_.step_tokens), Memory::Device));
+  if (needs.crossing_values) {
     const uint64_t bytes = crossing_bytes(model_, b, index, plan_.step_tokens);
     GRETA_TRY(on.arrives.allocate(device, bytes, Memory::Upload));
     GRETA_TRY(on.leaves.allocate(device, bytes, Memory::Readback));
@@ -47,6 +49,7 @@ Status Executor::allocate(uint32_t index) {
   }
   GRETA_TRY(allocate_cache(index));
   b.groups = plan_.groups.count;
+  b.residual = on.residual.all();
   b.step = on.step.all();
   if (plan_.states) b.runs = on.runs.all();
   if (ones) b.ones = on.rope.slice(0, ones);

@@ -2,6 +2,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "engine/executor/deep_steps.h"
 
@@ -283,15 +284,8 @@ Status Executor::reserve(uint32_t sequence, uint32_t begin, uint32_t end) {
 }
 
 Status Executor::wait(uint32_t flight) {
-  if (!flights_[flight].under_way) return {};
-  flights_[flight].under_way = false;
-  {
-    Span span(model_.spans, SpanKind::Wait, "wait");
-    span.event.number = flights_[flight].step.number;
-    GRETA_TRY(on_device(model_, model_.placement.output(), ends().stream->wait(flights_[flight].done)));
-  }
-  tell_step(flights_[flight]);
-  return {};
+  (void)land(flight);
+  return {std::exchange(flights_[flight].outcome, Code::Ok)};
 }
 
 Status Executor::step(std::span<const Row> rows) {
@@ -371,7 +365,7 @@ Status Executor::prepare(std::span<const Row> rows, const Planned** out) {
   GRETA_TRY(pools_[0].reserve(wants_, &copies_[0]));
   GRETA_TRY(reserve_windows(wants_));
   GRETA_TRY(reserve_states(wants_));
-  GRETA_TRY(wait(flight_));
+  GRETA_TRY(land(flight_));
   GRETA_TRY(barrier());  // the previous step may still read what is written now
   GRETA_TRY(copy_pages());
   return upload_step(rows, **out);
@@ -416,6 +410,7 @@ Status Executor::submit_piece(std::span<const Row> rows, uint32_t* out) {
   GRETA_TRY(run(*plan));
   attempt.keep();
   flight.under_way = true;
+  flight.outcome = Code::Ok;
   *out = flight_;
   flight_ = (flight_ + 1) % kFlights;
   return {};
@@ -436,7 +431,7 @@ Status Executor::profile(std::span<const Row> rows, void (*on_stage)(void* user,
     GRETA_TRY(on_device(model_, d, graph.time_commands(*on_[d].stream, device(d), &of_segment)));
     ns.insert(ns.end(), of_segment.begin(), of_segment.end());
     for (const GretaGraph::Command& command : graph.commands()) commands.push_back(&command);
-    if (i + 1 < segments_.size()) cross(i, plan->key.tokens);
+    if (i + 1 < segments_.size()) GRETA_TRY(cross(i, plan->key.tokens));
   }
   follow_draws();
   attempt.keep();

@@ -212,8 +212,10 @@ class Executor {
   Status wait_all();  // for everything that was submitted
 
   // Whether a step runs while the host does something else. With several devices the host carries what
-  // crosses.
+  // crosses. There it is worth while to submit a step before the one before is waited for if that has no
+  // outputs, as the pieces of a prompt: its first segments run while the last one of the step before does.
   bool runs_ahead() const { return on_.size() == 1 && device_info(0).runs_ahead; }
+  bool overlaps_prompts() const { return on_.size() > 1; }
   const DeviceInfo& device_info(uint32_t device) const { return model_.devices[device].device->info(); }
   const Model& model() const { return model_; }
   const ExecutorPlan& plan() const { return plan_; }
@@ -234,6 +236,7 @@ class Executor {
     bool under_way = false;
     LaunchClock::Step step = {};  // while someone listens to spans
     std::optional<uint32_t> clock_set = {};
+    Code outcome = Code::Ok;  // where it was waited for before its submitter did
   };
   struct Staged {         // host memory for a step under way
     DeviceMemory step;    // from which the device's StepState is updated
@@ -243,9 +246,9 @@ class Executor {
   };
   // What the executor has on a device. Some is there only where a segment needs it.
   struct OnDevice {
-    DeviceMemory arena, step, runs, rope, token_log, counters, drawn, readback;
+    DeviceMemory arena, step, runs, rope, token_log, counters, drawn, readback, residual;
     DeviceMemory adapter_arena, scales;  // of steps with adapters
-    DeviceMemory arrives, leaves;        // host memory through which residuals and pages cross
+    DeviceMemory arrives, leaves;        // host memory through which pages, and what segments leave, cross
     Staged staged[kFlights];
     std::unique_ptr<Pool> cache;
     StepBuffers buffers;
@@ -310,7 +313,9 @@ class Executor {
   Status prepare(std::span<const Row> rows, const Planned** out);
   Status know_tokens(std::span<const Row>* rows);
   Status log_tokens(std::span<const Row> rows);
-  void cross(size_t segment, uint32_t tokens);
+  Status land(uint32_t flight);
+  Status land_all();
+  Status cross(size_t segment, uint32_t tokens);
   Status run(const Planned& plan);
   Status run_last(const GretaGraph& graph, Stream& stream);
   void tell_step(Flight& flight);

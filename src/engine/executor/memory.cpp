@@ -67,14 +67,25 @@ uint64_t layer_state_bytes(const Shape& s, uint32_t layer) {
   return s.each[layer].recurrent ? s.recurrence.stride() * sizeof(float) : 0;
 }
 
+uint64_t residual_bytes(const Shape& s, uint32_t step_tokens) {
+  return uint64_t(step_tokens) * s.width * sizeof(float);
+}
+
+uint32_t crossing_values(const Shape& s, Crossing crossing) {
+  const uint32_t ids_and_weights = crossing == Crossing::Chosen ? 2 * s.experts.used : 0;
+  return crossing == Crossing::None ? 0 : s.width + ids_and_weights;
+}
+
 std::vector<Needs> needs_of(const Model& model) {
   std::vector<Needs> needs(model.devices.size());
   for (const Segment& segment : segments_of(model.placement)) {
     Needs& n = needs[segment.device];
-    n.embeds |= segment.embeds;
-    n.layers |= segment.first_layer < segment.layers_end;
-    n.outputs |= segment.ends;
-    n.crosses |= !segment.embeds || !segment.ends;
+    n.embeds |= segment.embeds();
+    n.layers |= segment.first_layer < segment.layers_end && !segment.has_experts_alone();
+    n.outputs |= segment.ends();
+    n.residual |= segment.keeps_residual();
+    for (const Crossing crossing : {segment.arrives, segment.leaves})
+      n.crossing_values = std::max(n.crossing_values, crossing_values(model.shape, crossing));
   }
   return needs;
 }
@@ -86,7 +97,8 @@ uint64_t crossing_bytes(const Model& model, const StepBuffers& b, uint32_t devic
   for (uint32_t l = 0; l < model.shape.layers; ++l)
     if (model.placement.layer(l) == device) page += b.cache[l].page_bytes();
   page += kPageTokens * sizeof(uint32_t);
-  return std::max(page, uint64_t(step_tokens) * model.shape.width * sizeof(float));
+  const uint64_t values = needs_of(model)[device].crossing_values;
+  return std::max(page, step_tokens * values * sizeof(float));
 }
 
 }  // namespace greta

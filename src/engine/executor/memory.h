@@ -7,7 +7,8 @@ namespace greta {
 // What a device needs for the segments that it runs.
 struct Needs {
   bool embeds = false, layers = false, outputs = false;
-  bool crosses = false;  // residuals come or go
+  bool residual = false;         // that of a layer stays there while experts run on another device
+  uint32_t crossing_values = 0;  // for each token, the most of what comes or goes; 0: nothing does
 };
 
 std::vector<Needs> needs_of(const Model& model);  // by device
@@ -15,10 +16,13 @@ std::vector<Needs> needs_of(const Model& model);  // by device
 uint64_t step_state_bytes(uint32_t sequences, uint32_t pages_per_sequence);
 uint64_t log_bytes(uint32_t pages);                             // of the token log
 uint64_t ones_bytes(const Model& model, uint32_t step_tokens);  // of StepBuffers::ones
+uint64_t residual_bytes(const Shape& s, uint32_t step_tokens);  // of StepBuffers::residual
 uint64_t layer_state_bytes(const Shape& s, uint32_t layer);     // of one state in a layer
 // What the host reads of a step: rows of logits, or hidden states, of which there is room for one at least.
 uint64_t readback_bytes(const Shape& s, const ExecutorOptions& o, uint32_t step_tokens);
-// Of host memory through which residuals, and pages that are saved, come to a device or leave it.
+// Of what crosses for each token: values of 4 bytes.
+uint32_t crossing_values(const Shape& s, Crossing crossing);
+// Of host memory through which that, and pages that are saved, come to a device or leave it.
 uint64_t crossing_bytes(const Model& model, const StepBuffers& b, uint32_t device, uint32_t step_tokens);
 
 Status describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers* b);

@@ -103,7 +103,9 @@ Status describe_buffers(const Model& model, const ExecutorOptions& o, const Exec
   b.drawn = piece(kDrawnBytes);
   b.runs = piece(sizeof(StepRuns));
   b.readback = piece(uint64_t(kMaxStepTokens) * model.shape.vocab * sizeof(float));
-  b.arrives = b.leaves = piece(uint64_t(kMaxStepTokens) * model.shape.width * sizeof(float));
+  b.arrives = b.leaves =
+      piece(uint64_t(kMaxStepTokens) * crossing_values(model.shape, Crossing::Chosen) * sizeof(float));
+  b.residual = piece(residual_bytes(model.shape, kMaxStepTokens));
   set_groups(model.shape, plan.groups, &b);
   for (uint32_t l = 0; l < model.shape.layers; ++l) {
     StepBuffers::Cache& layer = b.cache[l];
@@ -170,7 +172,8 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
     if (needs[d].outputs) bytes += readback_bytes(s, o, p->step_tokens) + kDrawnBytes;
     if (needs[d].outputs && !needs[d].embeds) bytes += kFlights * kMaxStepTokens * sizeof(uint32_t);
     if (needs[d].embeds && !needs[d].outputs) bytes += log_bytes(p->pages);
-    if (needs[d].crosses) bytes += 2 * crossing_bytes(model, b, d, p->step_tokens);
+    if (needs[d].crossing_values) bytes += 2 * crossing_bytes(model, b, d, p->step_tokens);
+    if (needs[d].residual) bytes += residual_bytes(s, p->step_tokens);
   }
   return plan_arenas(model, o, p);
 }

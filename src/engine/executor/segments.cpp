@@ -1,7 +1,8 @@
 // Runs a step's segments one after the other, and carries between devices what crosses.
+#include <algorithm>
 #include <cstring>
 
-#include "engine/executor/executor.h"
+#include "engine/executor/memory.h"
 
 namespace greta {
 
@@ -17,12 +18,35 @@ Status Executor::wait_all() {
   });
 }
 
+// Waits for a step that is under way. How it ended is kept for whoever submitted it.
+Status Executor::land(uint32_t index) {
+  Flight& flight = flights_[index];
+  if (!flight.under_way) return {};
+  flight.under_way = false;
+  Status ended;
+  {
+    Span span(model_.spans, SpanKind::Wait, "wait");
+    span.event.number = flight.step.number;
+    ended = on_device(model_, model_.placement.output(), ends().stream->wait(flight.done));
+  }
+  flight.outcome = ended.code;
+  if (ended.ok()) tell_step(flight);
+  return ended;
+}
+
+Status Executor::land_all() {
+  for (uint32_t flight = 0; flight < kFlights; ++flight) GRETA_TRY(land((flight_ + flight) % kFlights));
+  return {};
+}
+
 // What a step before has drawn is on the device of the output alone. The rows get it from the host.
 Status Executor::know_tokens(std::span<const Row>* rows) {
-  for (uint32_t flight = 0; flight < kFlights; ++flight) GRETA_TRY(wait(flight));
+  const auto unknown = [](const Row& row) { return row.token == kTokenFromSample; };
+  if (std::ranges::none_of(*rows, unknown)) return {};
+  GRETA_TRY(land_all());
   known_rows_.assign(rows->begin(), rows->end());
   for (Row& row : known_rows_)
-    if (row.token == kTokenFromSample) row.token = drawn(row.sequence, row.position - 1);
+    if (unknown(row)) row.token = drawn(row.sequence, row.position - 1);
   *rows = known_rows_;
   return {};
 }
@@ -50,12 +74,15 @@ Status Executor::log_tokens(std::span<const Row> rows) {
   return {};
 }
 
-// Hands the residuals that a segment has left, and that the host has waited for, to the next one.
-void Executor::cross(size_t segment, uint32_t tokens) {
+// Hands what a segment has left, and the host has waited for, to the next one. What the step before has
+// handed to the device of the output may not be read yet, unless it has ended.
+Status Executor::cross(size_t segment, uint32_t tokens) {
   const OnDevice& from = on_[segments_[segment].device];
   const OnDevice& to = on_[segments_[segment + 1].device];
+  if (&to == &ends()) GRETA_TRY(land_all());
   memcpy(to.arrives.buffer().mapped, from.leaves.buffer().mapped,
-         uint64_t(tokens) * model_.shape.width * sizeof(float));
+         uint64_t(tokens) * crossing_values(model_.shape, segments_[segment].leaves) * sizeof(float));
+  return {};
 }
 
 // Runs a step's last segment. If it is the only one and someone listens to launches, events stand between
@@ -85,9 +112,11 @@ void Executor::tell_step(Flight& flight) {
   model_.spans(event);
 }
 
-// Submits the last segment, and runs those before it. A step that fails between two segments leaves states of
-// which it is not known whether it has changed them, as one whose submission fails.
+// Submits the last segment, and runs those before it while the last one of the step before may still run. A
+// step that fails between two segments leaves states of which it is not known whether it has changed them, as
+// one whose submission fails.
 Status Executor::run(const Planned& plan) {
+  const bool on_processor = device_info(model_.placement.output()).host_functions;
   for (size_t i = 0; i < segments_.size(); ++i) {
     const uint32_t d = segments_[i].device;
     Stream& stream = *on_[d].stream;
@@ -101,10 +130,16 @@ Status Executor::run(const Planned& plan) {
     }
     move_states();
     {
-      const Span span(model_.spans, last ? SpanKind::Submit : SpanKind::Wait, last ? "submit" : "wait");
-      GRETA_TRY(on_device(model_, d, last ? stream.submit() : stream.wait()));
+      const Span span(model_.spans, SpanKind::Submit, "submit");
+      GRETA_TRY(on_device(model_, d, stream.submit()));
     }
-    if (!last) cross(i, plan.key.tokens);
+    if (last) break;
+    if (on_processor) GRETA_TRY(land_all());  // it computes while it is waited for, beside this segment
+    {
+      const Span span(model_.spans, SpanKind::Wait, "wait");
+      GRETA_TRY(on_device(model_, d, stream.wait()));
+    }
+    GRETA_TRY(cross(i, plan.key.tokens));
   }
   return {};
 }

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "engine/executor/step_builder.h"
+#include "engine/executor/feed_forward.h"
 
 namespace greta {
 
@@ -21,7 +21,7 @@ uint32_t output_bucket(uint32_t outputs, uint32_t tokens) {
 namespace {
 
 // The blocks of a transformer's layers.
-struct Builder : StepBuilder {
+struct Builder : FeedForward {
   uint32_t first_layer, layers_end;  // of the segment
   LoneRows lone = LoneRows::None;
 
@@ -248,122 +248,6 @@ struct Builder : StepBuilder {
     return shape.recurrent ? add_recurrence(*this, layer, cache, before, x, h) : Status{};
   }
 
-  // A matrix and its bias.
-  struct Linear {
-    const ScaledTensor& weight;
-    Tensor bias = {};
-  };
-
-  // Computes y = down(activation(gate(x)) * up(x)). It emits all calls but those of down, which `*last` gets.
-  Status dense(Calls before, const Linear& to_gate, const Linear& to_up, const Linear& down, const Slice& x,
-               const Slice& y, Calls* last) {
-    if (!there(to_gate.weight)) {
-      const Slice u = rows(to_up.weight.n);
-      before += matmul(to_up.weight, x, u, to_up.bias);
-      GRETA_TRY(emit(before += activate(u, to_up.weight.n)));
-      *last = matmul(down.weight, u, y, down.bias);
-      return {};
-    }
-    const uint32_t hidden = to_gate.weight.n;
-    const Slice g = rows(hidden), u = rows(hidden);
-    before += matmul(to_gate.weight, x, g, to_gate.bias);
-    before += matmul(to_up.weight, x, u, to_up.bias);
-    GRETA_TRY(emit(before += gate(g, u, hidden)));
-    *last = matmul(down.weight, g, y, down.bias);
-    return {};
-  }
-
-  Status ffn_block(const Layer& layer, const Slice& h) {
-    Slice x;
-    const Calls before = enter(layer.ffn_norm, h, &x, layer.ffn_norm_bias);
-    return ffn_block(layer, before, x, h);
-  }
-  Status ffn_block(const Layer& layer, const Calls& before, const Slice& x, const Slice& h) {
-    const Slice y = rows(s.width);
-    Calls last;
-    GRETA_TRY(dense(before, {layer.gate, layer.gate_bias}, {layer.up, layer.up_bias},
-                    {layer.down, layer.down_bias}, x, y, &last));
-    graph.name_part("gate up");
-    return leave(last, layer.post_ffn_norm, y, h);
-  }
-
-  // Computes y of a token's experts: their results by the weights that a router gives them, which reads `by`.
-  // The calls `route_before` make that, `before` make x. It emits all calls but those that *last gets.
-  Status experts(const Layer& layer, const Calls& route_before, const Slice& by, const Calls& before,
-                 const Slice& x, const Slice& y, Calls* last) {
-    const Experts& e = s.experts;
-    const uint64_t slots = uint64_t(e.used) * e.width;
-    const Slice logits = rows(e.count), ids = rows(e.used), weights = rows(e.used), u = rows(slots);
-    const bool gates = there(layer.expert_gate);
-    const Slice g = gates ? rows(slots) : u;
-    const Slice d = rows(uint64_t(e.used) * s.width);
-    const Call route =
-        make.route(logits, ids, weights, {e.count, e.used},
-                   {e.normalise, e.gating, e.groups, e.groups_used, e.scale}, layer.choice_bias.slice);
-    Calls routed = route_before, gated = before;
-    routed += matmul(layer.router, by, logits, layer.router_bias);
-    GRETA_TRY(emit(routed += route));
-    graph.name_part("router");
-    if (gates) gated += matmul_each(layer.expert_gate, x, ids, g, 1, layer.expert_gate_bias);
-    gated += matmul_each(layer.expert_up, x, ids, u, 1, layer.expert_up_bias);
-    GRETA_TRY(emit(gated += gates ? gate(g, u, uint32_t(slots)) : activate(u, uint32_t(slots))));
-    graph.name_part("experts gate up");
-    *last = matmul_each(layer.expert_down, g, ids, d, e.used, layer.expert_down_bias);
-    *last += make.combine(d, weights, y, s.width, e.used);
-    return {};
-  }
-
-  // Experts and a dense block beside each other, each between norms of its own, and a norm behind their sum.
-  Status beside_block(const Layer& layer, const Slice& h) {
-    const Slice y = rows(s.width), chosen = rows(s.width);
-    Slice x, by;
-    Calls last;
-    Calls before = enter(layer.ffn_norm, h, &x);
-    GRETA_TRY(dense(before, {layer.gate, layer.gate_bias}, {layer.up, layer.up_bias},
-                    {layer.down, layer.down_bias}, x, y, &last));
-    graph.name_part("gate up");
-    GRETA_TRY(emit(last += norm(layer.post_dense_norm, y, y)));
-    graph.name_part("down");
-    const Calls route_before = enter(layer.router_gain, h, &by);
-    before = enter(layer.expert_norm, h, &x);
-    GRETA_TRY(experts(layer, route_before, by, before, x, chosen, &last));
-    GRETA_TRY(emit(last += norm(layer.post_expert_norm, chosen, chosen)));
-    return leave({add(y, chosen, 1)}, layer.post_ffn_norm, y, h);
-  }
-
-  Status expert_block(const Layer& layer, const Slice& h) {
-    Slice x;
-    const Calls before = enter(layer.ffn_norm, h, &x);
-    const Slice y = rows(s.width);
-    Calls routed;
-    GRETA_TRY(experts(layer, before, x, before, x, y, &routed));
-    if (!there(layer.shared_down)) return leave(routed, layer.post_ffn_norm, y, h);
-    const Slice shared = rows(s.width);
-    Calls last;
-    GRETA_TRY(dense(before, {layer.shared_gate}, {layer.shared_up}, {layer.shared_down}, x, shared, &last));
-    graph.name_part("shared gate up");
-    if (there(layer.shared_router)) {  // the shared expert has a weight of its own, from 0 to 1
-      const Slice logit = rows(1), id = rows(1), weight = rows(1), weighted = rows(s.width);
-      Calls weigh = before;
-      weigh += matmul(layer.shared_router, x, logit);
-      weigh += make.route(logit, id, weight, {1, 1}, {.gating = kGatingSigmoid});
-      GRETA_TRY(emit(weigh));  // before h, of which `before` makes x, changes
-      GRETA_TRY(leave(routed, {}, y, h));
-      graph.name_part("experts down");
-      GRETA_TRY(emit(last));
-      GRETA_TRY(leave({make.combine(shared, weight, weighted, s.width, 1)}, {}, weighted, h));
-      graph.name_part("shared down");
-      return {};
-    }
-    const bool norms = there(layer.post_ffn_norm);
-    GRETA_TRY(norms ? emit(routed) : leave(routed, {}, y, h));
-    graph.name_part("experts down");
-    GRETA_TRY(norms ? leave(last += add(y, shared, 1), layer.post_ffn_norm, y, h)
-                    : leave(last, {}, shared, h));
-    graph.name_part("shared down");
-    return {};
-  }
-
   // Attention and the feed-forward block of the same residual, whose results it gets one after the other.
   Status parallel_blocks(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache,
                          const Slice& h) {
@@ -416,6 +300,43 @@ struct Builder : StepBuilder {
     const uint64_t bytes = key.logits * s.vocab * sizeof(float);
     return graph.copy({b.readback.buffer, b.readback.offset, bytes}, {logits.buffer, logits.offset, bytes});
   }
+
+  // Layer `index` of the segment, from which a part may be left out.
+  Status layer_block(const Weights& weights, uint32_t index, const Segment& segment, const Slice& inputs,
+                     const Slice& h) {
+    const LayerShape& each = s.each[index];
+    const Layer& layer = weights.layers[index];
+    const StepBuffers::Cache& cache = b.cache[s.cache_layer(index)];
+    make.step = b.step_of(cache.group);
+    xielu = each.xielu;
+    if (s.parallel) {
+      GRETA_TRY(parallel_blocks(each, layer, cache, h));
+      GRETA_TRY(add_directions(index, h));
+      graph.name_part("down");
+      return {};
+    }
+    Slice results;
+    const bool resumes = segment.arrives == Crossing::Results && index == first_layer;
+    if (resumes) {
+      results = rows(s.width);
+      GRETA_TRY(receive({results}));
+    } else {
+      GRETA_TRY(mix(each, layer, cache, h));
+      graph.name_part("o");
+    }
+    if (segment.leaves == Crossing::Chosen && index + 1 == layers_end) return choose_for_others(layer, h);
+    const Slice* arrived = resumes ? &results : nullptr;
+    if (each.has_ffn())
+      GRETA_TRY(!each.experts         ? ffn_block(layer, h)
+                : arch.experts_beside ? beside_block(layer, h, arrived)
+                                      : expert_block(layer, h, arrived));
+    graph.name_part(each.experts ? "experts down" : "down");
+    if (s.layer_embedding) GRETA_TRY(add_layer_input(*this, layer, index, inputs, h));
+    if (there(layer.layer_scale)) GRETA_TRY(emit({make.scale(h, layer.layer_scale.slice, {}, s.width)}));
+    GRETA_TRY(add_directions(index, h));
+    graph.name_part("layer input");
+    return {};
+  }
 };
 
 }  // namespace
@@ -423,54 +344,38 @@ struct Builder : StepBuilder {
 Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, const StepBuffers& buffers,
                   const StepKey& key, GretaGraph* graph, const Segment& segment) {
   const uint32_t layers_end = std::min(segment.layers_end, shape.layers);
-  const bool empty = !segment.embeds && segment.first_layer == layers_end && !key.outputs;
+  const bool empty = !segment.embeds() && segment.first_layer == layers_end && !key.outputs;
   if (empty) return graph->finish();
-  Builder builder{{arch, shape, buffers, key, *graph}, segment.first_layer, layers_end};
+  Builder builder{{{arch, shape, buffers, key, *graph}}, segment.first_layer, layers_end};
+  if (segment.has_experts_alone()) {
+    builder.xielu = shape.each[segment.first_layer].xielu;
+    GRETA_TRY(builder.experts_alone(weights.layers[segment.first_layer]));
+    return graph->finish();
+  }
   if (key.lone != LoneRows::None && builder.takes_lone_rows(weights)) builder.lone = key.lone;
-  const Slice h = builder.rows(shape.width);  // the residual stream
+  Slice h;  // the residual stream
+  if (segment.keeps_residual())
+    h = {buffers.residual.buffer, buffers.residual.offset,
+         key.tokens * uint64_t(shape.width) * sizeof(float)};
+  else
+    h = builder.rows(shape.width);
   GRETA_TRY(builder.share_rows());
   Slice inputs;
-  if (segment.embeds) {
+  if (segment.embeds()) {
     GRETA_TRY(builder.emit({builder.make.embed(weights.token_embedding, h, buffers.token_log,
                                                shape.embedding_scale, shape.vocab)}));
     GRETA_TRY(builder.add_to_embeddings(h));
     if (shape.positions) GRETA_TRY(add_positions(builder, h));
     if (shape.layer_embedding) GRETA_TRY(make_layer_inputs(builder, weights, h, &inputs));
-  } else {
-    GRETA_TRY(graph->copy(h, {buffers.arrives.buffer, buffers.arrives.offset, h.bytes}));
+    graph->name_part("embed");
+  } else if (segment.arrives == Crossing::Residual) {
+    GRETA_TRY(builder.receive({h}));
   }
-  graph->name_part(segment.embeds ? "embed" : "crossing");
-  for (uint32_t l = segment.first_layer; l < layers_end; ++l) {
-    const LayerShape& each = shape.each[l];
-    const Layer& layer = weights.layers[l];
-    const StepBuffers::Cache& cache = buffers.cache[shape.cache_layer(l)];
-    builder.make.step = buffers.step_of(cache.group);
-    builder.xielu = each.xielu;
-    if (shape.parallel) {
-      GRETA_TRY(builder.parallel_blocks(each, layer, cache, h));
-      GRETA_TRY(builder.add_directions(l, h));
-      graph->name_part("down");
-      continue;
-    }
-    GRETA_TRY(builder.mix(each, layer, cache, h));
-    graph->name_part("o");
-    if (each.has_ffn())
-      GRETA_TRY(!each.experts         ? builder.ffn_block(layer, h)
-                : arch.experts_beside ? builder.beside_block(layer, h)
-                                      : builder.expert_block(layer, h));
-    graph->name_part(each.experts ? "experts down" : "down");
-    if (shape.layer_embedding) GRETA_TRY(add_layer_input(builder, layer, l, inputs, h));
-    if (there(layer.layer_scale))
-      GRETA_TRY(builder.emit({builder.make.scale(h, layer.layer_scale.slice, {}, shape.width)}));
-    GRETA_TRY(builder.add_directions(l, h));
-    graph->name_part("layer input");
-  }
+  for (uint32_t l = segment.first_layer; l < layers_end; ++l)
+    GRETA_TRY(builder.layer_block(weights, l, segment, inputs, h));
   builder.make.step = buffers.step_of(0);
-  if (!segment.ends) {
-    GRETA_TRY(graph->copy({buffers.leaves.buffer, buffers.leaves.offset, h.bytes}, h));
-    graph->name_part("crossing");
-    return graph->finish();
-  }
+  if (segment.leaves == Crossing::Residual) GRETA_TRY(builder.send({h}));
+  if (!segment.ends()) return graph->finish();
   if (key.outputs) GRETA_TRY(key.hidden ? builder.hidden(weights, h) : builder.head(weights, h));
   graph->name_part(key.sample ? "sample" : "logits");
   return graph->finish();

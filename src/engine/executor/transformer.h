@@ -38,7 +38,8 @@ struct StepBuffers {
   Slice scales;                // [adapters][StepKey::tokens]: of each row for each adapter
   Slice output_step;           // a StepState whose tokens are the rows of logits
   std::span<const std::shared_ptr<const Adapter>> adapters;  // of the step
-  Slice arrives, leaves;  // [tokens][width] of a segment's first and last residual, where it is not whole
+  Slice arrives, leaves;  // host memory for what crosses, where a segment is not the whole step
+  Slice residual;         // [tokens][width], of layers whose experts are on another device
   // The pages of a layer: [pages] x page bytes. Without attention there are none.
   struct Cache {
     Slice keys = {}, values = {};
@@ -61,6 +62,6 @@ uint64_t ones_values(const Arch& arch, const Shape& shape, uint32_t tokens);
 // Writes a segment of the step, by default the whole step. A segment that only ends it makes nothing if the
 // step has no outputs.
 Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, const StepBuffers& buffers,
-                  const StepKey& key, GretaGraph* graph, const Segment& segment = {0, true, 0, ~0u, true});
+                  const StepKey& key, GretaGraph* graph, const Segment& segment = {});
 
 }  // namespace greta

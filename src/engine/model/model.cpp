@@ -84,8 +84,20 @@ static Status identify(const Gguf& gguf, uint64_t* out) {
   return {};
 }
 
-Status place_model(std::span<const ModelDevice> devices, const Placement& placement, Model* model) {
+Placement without_needless(Placement placement, const Shape& shape) {
+  bool apart = false;
+  for (uint32_t l = 0; l < placement.experts.size(); ++l) {
+    if (!shape.each[l].experts) placement.experts[l] = uint8_t(placement.layer(l));
+    apart |= placement.experts_of(l) != placement.layer(l);
+  }
+  if (!apart) placement.experts.clear();
+  return placement;
+}
+
+Status place_model(std::span<const ModelDevice> devices, const Placement& wanted, Model* model) {
   Model& m = *model;
+  GRETA_TRY(check_placement(wanted, m.shape.layers, devices.size()));
+  const Placement placement = without_needless(wanted, m.shape);
   GRETA_TRY(check_placement(placement, m.shape.layers, devices.size()));
   if (devices.size() > 1 && m.shape.stays_whole())
     return fail(

@@ -30,6 +30,8 @@ struct Model {
 
 // Reads and checks everything but the weights. That is enough for a memory plan. The model is on one device.
 Status describe_model(Source&& source, DeviceKernels& kernels, bool exact, const Log& log, Model* out);
+// Leaves out places of experts that a layer does not have.
+Placement without_needless(Placement placement, const Shape& shape);
 // Gives a model that is not loaded yet another placement, on these devices, of which the filters are not
 // read.
 Status place_model(std::span<const ModelDevice> devices, const Placement& placement, Model* model);

@@ -17,19 +17,38 @@ struct ModelDevice {
 
 struct Placement {
   std::vector<uint8_t> device;  // indices of Model::devices: of the embedding, of each layer, of the output
+  std::vector<uint8_t> experts = {};  // of the experts of each layer; empty: all are where their layer is
 
-  static Placement whole(uint32_t layers) { return {std::vector<uint8_t>(layers + 2, 0)}; }
+  static Placement whole(uint32_t layers) { return {std::vector<uint8_t>(layers + 2, 0), {}}; }
+  uint32_t layers() const { return uint32_t(device.size()) - 2; }
   uint32_t embedding() const { return device.front(); }
   uint32_t layer(uint32_t index) const { return device[index + 1]; }
+  uint32_t experts_of(uint32_t index) const { return experts.empty() ? layer(index) : experts[index]; }
   uint32_t output() const { return device.back(); }
+  bool has(uint32_t wanted) const;  // whether a piece is there, or the experts of a layer
 };
 
-// Neighbouring pieces on one device. A step runs the segments one after the other.
+// What goes from a segment to the next one.
+enum class Crossing : uint8_t {
+  None,      // the first segment begins with the tokens, and the last one ends with the outputs
+  Residual,  // [tokens][width]: what layers read
+  Chosen,    // what a layer's experts read, [tokens][width], which of them do, and with which weights
+  Results,   // [tokens][width]: what these experts make
+};
+
+// Neighbouring pieces on one device. A step runs the segments one after the other. Where the experts of a
+// layer are apart, the layer lies in three segments: up to its experts, these alone, and what is behind them.
 struct Segment {
   uint32_t device = 0;
-  bool embeds = true;                          // begins with the embedding
+  Crossing arrives = Crossing::None;
   uint32_t first_layer = 0, layers_end = ~0u;  // layers first_layer .. layers_end - 1
-  bool ends = true;                            // ends with the output
+  Crossing leaves = Crossing::None;
+
+  bool embeds() const { return arrives == Crossing::None; }
+  bool ends() const { return leaves == Crossing::None; }
+  bool has_experts_alone() const { return arrives == Crossing::Chosen; }
+  // Of a layer whose experts are apart the residual stays on the device meanwhile.
+  bool keeps_residual() const { return arrives == Crossing::Results || leaves == Crossing::Chosen; }
 };
 
 std::vector<Segment> segments_of(const Placement& placement);

@@ -63,7 +63,7 @@ Status TensorStore::find(Gguf& gguf, const NamedTensor& named, const RowFilter& 
   const bool again = wanted.tensor == &weights_.output && named.name == placed_.front().source->name;
   placed_.push_back({source, out, wanted.first_row * row_bytes, taken * wanted.count * row_bytes, false,
                      wanted.use == Use::Experts, wanted.held, stride / wanted.pieces * row_bytes,
-                     wanted.pieces, named.piece, device, again,
+                     wanted.pieces, named.piece, device, named.of_experts, again,
                      wanted.on_host && !filter.device->unified_memory, wanted.factor});
   placed_.back().in_place = on_[device].maps && can_stay(gguf.source(), placed_.back(), *filter.device);
   if (wanted.use == Use::Vector) return {};
@@ -158,7 +158,8 @@ Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape, D
   const bool apart = placement.embedding() != placement.output();
   named_ = model_tensors(gguf, arch, shape, &w, apart);
   for (const NamedTensor& each : named_) {
-    const uint32_t device = placement.device[each.piece];
+    const uint32_t device =
+        each.of_experts ? placement.experts_of(each.piece - 1) : placement.device[each.piece];
     GRETA_TRY(find(gguf, each, devices[device].filter, device));
   }
 
@@ -193,11 +194,17 @@ uint64_t TensorStore::host_bytes() const {
   return bytes;
 }
 
-std::vector<uint64_t> TensorStore::piece_bytes() const {
-  std::vector<uint64_t> bytes(weights_.layers.size() + 2);
-  for (const Placed& p : placed_)
-    if (!p.in_place && !p.on_host)
-      for (const Tensor& part : parts_of(*p.tensor)) bytes[p.piece] += padded_bytes(part);
+TensorStore::PieceBytes TensorStore::piece_bytes(uint32_t device, bool in_place) const {
+  PieceBytes bytes = {std::vector<uint64_t>(weights_.layers.size() + 2),
+                      std::vector<uint64_t>(weights_.layers.size())};
+  for (const Placed& p : placed_) {
+    if (p.device != device || p.on_host || (p.in_place && !in_place)) continue;
+    uint64_t& sum = p.of_experts ? bytes.experts[p.piece - 1] : bytes.pieces[p.piece];
+    if (p.in_place)
+      sum += p.bytes;
+    else
+      for (const Tensor& part : parts_of(*p.tensor)) sum += padded_bytes(part);
+  }
   return bytes;
 }
 

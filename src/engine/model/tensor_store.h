@@ -30,8 +30,12 @@ class TensorStore {
   const std::vector<NamedTensor>& named() const { return named_; }
   uint64_t device_bytes(uint32_t device) const;  // what load() allocates there
   uint64_t host_bytes() const;  // what it allocates in the host's memory, for devices to read there
-  std::vector<uint64_t> piece_bytes() const;     // for each piece of the model
-  uint64_t mapped_bytes(uint32_t device) const;  // what is used there in place
+  struct PieceBytes {
+    std::vector<uint64_t> pieces;   // of each piece of the model, without experts
+    std::vector<uint64_t> experts;  // of each layer
+  };
+  PieceBytes piece_bytes(uint32_t device, bool in_place) const;  // with those that are used in place, or not
+  uint64_t mapped_bytes(uint32_t device) const;                  // what is used there in place
   uint64_t device_bytes() const { return on_all(&TensorStore::device_bytes); }
   uint64_t mapped_bytes() const { return on_all(&TensorStore::mapped_bytes); }
   uint64_t file_bytes() const;   // the size of all tensors in use
@@ -55,9 +59,10 @@ class TensorStore {
     uint64_t stride;         // bytes from one matrix, or piece of one, to the next, unless it is Held::Apart
     uint64_t pieces;         // of a matrix that is Held::Woven, else 1
     uint32_t piece, device;
-    bool again;    // another tensor has the same bytes on another device
-    bool on_host;  // its memory is the host's, and the device's is another
-    float factor;  // of all its values
+    bool of_experts;  // of its layer
+    bool again;       // another tensor has the same bytes on another device
+    bool on_host;     // its memory is the host's, and the device's is another
+    float factor;     // of all its values
   };
   Status find(Gguf& gguf, const NamedTensor& named, const RowFilter& filter, uint32_t device);
   Status find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out);

@@ -251,6 +251,7 @@ void add_expert_layer(const Arch& arch, const Shape& s, Layer* l, List* list) {
   add_vector(list, names.post_dense_norm, &l->post_dense_norm, s.width);
   add_vector(list, names.router_bias, &l->router_bias, e.count);
   add_vector(list, names.choice_bias, &l->choice_bias, e.count);
+  const size_t first = list->size();
   if (names.expert_gate_up.text) {
     const uint64_t both = 2 * uint64_t(e.width);
     add_cut_experts(list, names.expert_gate_up, &l->expert_gate, s.width, e.width, e.count, 0, both);
@@ -264,6 +265,7 @@ void add_expert_layer(const Arch& arch, const Shape& s, Layer* l, List* list) {
   add_vector(list, names.expert_gate_bias, &l->expert_gate_bias, e.width, e.count);
   add_vector(list, names.expert_up_bias, &l->expert_up_bias, e.width, e.count);
   add_vector(list, names.expert_down_bias, &l->expert_down_bias, s.width, e.count);
+  for (size_t i = first; i < list->size(); ++i) (*list)[i].of_experts = true;
   if (!e.shared_width) return;
   add_matrix(list, names.shared_router, &l->shared_router, s.width, 1);
   add_matrix(list, names.shared_gate.text, &l->shared_gate, s.width, e.shared_width);
@@ -359,7 +361,7 @@ std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const
   uint32_t piece = 0;
   const auto add = [&](std::string name, const WantedTensor& wanted) {
     if (wanted.scale) name.replace(name.rfind('.'), std::string::npos, ".scale");
-    all.push_back({std::move(name), wanted, piece});
+    all.push_back({std::move(name), wanted, piece, wanted.of_experts});
   };
   for (const WantedTensor& wanted : input)
     if (wanted.name.text) add(wanted.name.text, wanted);

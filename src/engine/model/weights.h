@@ -71,9 +71,10 @@ struct WantedTensor {
   Held held = Held::Apart;
   bool scale = false;   // the file's name ends with ".scale" in place of ".weight", and any layer may have it
   uint64_t pieces = 1;  // Woven
-  bool finite = false;  // the file is refused where a value is not finite
-  bool on_host = false;  // only some rows are read in a step, so it stays in memory of the host
-  float factor = 1;      // of all values of a vector
+  bool of_experts = false;  // of the experts that a router chooses, which may be on another device
+  bool finite = false;      // the file is refused where a value is not finite
+  bool on_host = false;     // only some rows are read in a step, so it stays in memory of the host
+  float factor = 1;         // of all values of a vector
   const char* keys = "block_count and embedding_length";  // metadata keys that determine its size
 };
 
@@ -86,7 +87,8 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
 struct NamedTensor {
   std::string name;
   WantedTensor wanted;
-  uint32_t piece;  // of the model: index of Placement::device
+  uint32_t piece;   // of the model: index of Placement::device
+  bool of_experts;  // of a layer
 };
 std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const Shape& shape,
                                        Weights* weights, bool apart = false);

@@ -36,7 +36,10 @@ uint64_t origin_of(const Executor& executor, uint32_t version) {
     sum.add(device.driver, sizeof device.driver);
   }
   sum.add(numbers, sizeof numbers);
-  if (model.devices.size() > 1) sum.add(model.placement.device.data(), model.placement.device.size());
+  if (model.devices.size() > 1) {
+    sum.add(model.placement.device.data(), model.placement.device.size());
+    sum.add(model.placement.experts.data(), model.placement.experts.size());
+  }
   return sum.value();
 }
 

@@ -110,6 +110,15 @@ Status Session::catch_up() {
   return {};
 }
 
+// Runs the rows. Several devices work on a prompt at the same time if its pieces are not waited for.
+Status Session::run_piece(bool last) {
+  const auto has_output = [](const Executor::Row& row) { return row.output != Executor::Output::None; };
+  if (last || !executor_->overlaps_prompts() || std::ranges::any_of(rows_, has_output))
+    return executor_->step(rows_);
+  uint32_t flight = 0;
+  return executor_->submit(rows_, &flight);
+}
+
 template <class OutputOf, class Taken>
 Status Session::feed(std::span<const int32_t> tokens, uint32_t most, OutputOf output, Taken taken) {
   take_cancel();
@@ -129,7 +138,7 @@ Status Session::feed(std::span<const int32_t> tokens, uint32_t most, OutputOf ou
     for (size_t i = 0; i < count; ++i)
       rows_.push_back(
           {uint32_t(tokens[done + i]), position() + uint32_t(i), text_.sequence, output(done + i)});
-    const Status status = executor.step(rows_);
+    const Status status = run_piece(done + count == tokens.size());
     if (status.code == Code::Cancelled) undo.to = position();
     GRETA_TRY(status);
     GRETA_TRY(taken(done, count));

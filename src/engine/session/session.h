@@ -113,6 +113,7 @@ class Session {
   // of a step, whose first token has the index `done`.
   template <class OutputOf, class Taken>
   Status feed(std::span<const int32_t> tokens, uint32_t most, OutputOf output, Taken taken);
+  Status run_piece(bool last);  // of what is fed: the rows
   // Fails unless the items are different sessions of one executor.
   template <class AnyItem>
   static Status check_together(std::span<AnyItem> items);

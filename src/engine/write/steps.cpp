@@ -5,11 +5,7 @@
 namespace greta {
 
 Steps::Steps(Executor& executor, Owner& owner, Thrown thrown, size_t texts, uint64_t (*now)())
-    : executor_(executor),
-      owner_(owner),
-      thrown_(thrown),
-      ahead_(executor.runs_ahead()),
-      now_(now) {
+    : executor_(executor), owner_(owner), thrown_(thrown), ahead_(executor.runs_ahead()), now_(now) {
   for (std::vector<Part>* list : {&parts_, &batch_, &under_way_.parts, &next_.parts}) list->reserve(texts);
   rows_.reserve(executor.plan().step_tokens);
 }
@@ -117,7 +113,10 @@ Status Steps::submit(std::span<const Part> parts) {
   const auto waits = [](const Part& part) {
     return part.on_host || part.hidden || (part.writing && part.writing->guessing());
   };
-  if (!ahead_ || std::ranges::any_of(under_way_.parts, waits)) collect();
+  const auto gives = [](const Part& part) { return part.outputs > 0; };
+  const bool ahead =
+      ahead_ || (executor_.overlaps_prompts() && std::ranges::none_of(under_way_.parts, gives));
+  if (!ahead || std::ranges::any_of(under_way_.parts, waits)) collect();
   return {};
 }
 

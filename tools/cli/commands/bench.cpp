@@ -351,9 +351,9 @@ int bench(BenchOptions options) {
   for (uint32_t thread_count : threads) {
     DeviceOptions device = options.device;
     device.threads = thread_count;
-    const Runtime runtime = open_runtime(device, path);
-    const Model model =
-        open_model(runtime.get(), path, !options.model.copy, device, executor_options(options.context, 0, 1));
+    const greta_executor_options wanted = wanted_executor(options.context, path);
+    const Runtime runtime = open_runtime(device, path, wanted);
+    const Model model = open_model(runtime.get(), path, !options.model.copy, device, wanted);
     BenchRow row;
     row.path = path;
     row.model = describe(model.get());

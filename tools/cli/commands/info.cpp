@@ -1,5 +1,4 @@
 // greta-cli info: shows header, metadata and tensors of a GGUF file, and its memory plan. No weight is read.
-#include <charconv>
 #include <memory>
 
 #include "adapters.h"
@@ -92,29 +91,48 @@ std::string unused_text(const std::vector<Unused>& unused) {
   return text;
 }
 
-// The value of <architecture>.context_length, for -c 0; 0 if the file has none.
-uint32_t context_of(const std::vector<Metadata>& metadata) {
-  const auto value = [&](const std::string& key) -> std::string {
-    for (const Metadata& entry : metadata) {
-      if (key == entry.key) return entry.value;
-    }
-    return "";
-  };
-  const std::string text = value(value("general.architecture") + ".context_length");
-  uint32_t context = 0;
-  std::from_chars(text.data(), text.data() + text.size(), context);
-  return context;
-}
-
 struct Plan {
   greta_memory_plan plan = sized<greta_memory_plan>();
   std::string problem;                     // why there is no plan; "" if there is one
   std::vector<greta_device_plan> devices;  // with their parts of it, if there are several
+  std::vector<std::string> layers;         // lines that say where each piece is
+  std::string reason;                      // why
 };
 
+// Adds where pieces are that have bytes on this device.
+void add_piece_lines(const greta_device_plan& plan, std::vector<std::string>* lines) {
+  const uint32_t pieces = plan.layers + 2;
+  lines->resize(pieces);
+  for (uint32_t piece = 0; piece < pieces; ++piece) {
+    const bool layer = piece > 0 && piece <= plan.layers;
+    const uint64_t experts = layer ? plan.expert_bytes[piece - 1] : 0;
+    std::string& line = (*lines)[piece];
+    if (plan.piece_bytes[piece])
+      line += format("  %s %s", plan.id, size_text(plan.piece_bytes[piece]).c_str());
+    if (experts) line += format("  experts %s %s", plan.id, size_text(experts).c_str());
+  }
+}
+
 int add_device_plan(void* user, const greta_device_plan* plan) {
-  static_cast<Plan*>(user)->devices.push_back(*plan);
+  auto* made = static_cast<Plan*>(user);
+  made->devices.push_back(*plan);
+  add_piece_lines(*plan, &made->layers);
   return 0;
+}
+
+// Why pieces are where they are.
+std::string placement_reason(const DeviceOptions& device, const Plan& made) {
+  std::string flags;
+  if (device.gpu_layers != "auto") flags += " -ngl " + device.gpu_layers;
+  if (!device.shares.empty()) flags += " -ts";
+  if (device.host_experts) flags += " -cmoe";
+  if (device.host_expert_layers) flags += format(" -ncmoe %u", device.host_expert_layers);
+  for (const std::string& rule : device.overrides) flags += " -ot " + rule;
+  if (!flags.empty()) return "as" + flags + " say";
+  if (made.devices.size() == 1) return "it fits there whole";
+  const greta_device_plan& first = made.devices.front();
+  return format("by memory: %s of %s free on %s are taken, and the next part of the model would not fit",
+                size_text(first.total_bytes).c_str(), size_text(first.free_bytes).c_str(), first.id);
 }
 
 // Makes the sums of the devices' plans.
@@ -140,7 +158,7 @@ Plan make_plan(const InfoOptions& options, const std::string& path, const greta_
   const DeviceOptions& device = options.engine.device;
   greta_executor_options executor = executor_options(options.engine.context, model_context, 1);
   try {
-    const Runtime runtime = open_runtime(device, path);
+    const Runtime runtime = open_runtime(device, path, executor);
     const greta_placement placement = placement_of(device);
     const bool several = greta_runtime_device_count(runtime.get()) > 1;
     if (greta_memory_plan_make(runtime.get(), file, &executor, &made.plan) != GRETA_OK ||
@@ -149,6 +167,7 @@ Plan make_plan(const InfoOptions& options, const std::string& path, const greta_
       made.problem = greta_error_text();
     } else if (several) {
       add_up(&made);
+      made.reason = placement_reason(device, made);
     }
   } catch (const Failed& error) {
     if (options.device->count() > 0) throw;  // the device was asked for by name
@@ -210,6 +229,13 @@ std::string devices_text(const Plan& made) {
       text += format("    %-8s %16llu bytes %12s\n", line.name, static_cast<unsigned long long>(bytes),
                      size_text(bytes).c_str());
     }
+  }
+  if (verbosity() != Verbosity::kVerbose) return text;
+  text += format("  placement: %s\n", made.reason.c_str());
+  for (size_t piece = 0; piece < made.layers.size(); ++piece) {
+    const bool last = piece + 1 == made.layers.size();
+    const std::string name = piece == 0 ? "embedding" : last ? "output" : format("layer %zu", piece - 1);
+    text += format("    %-10s%s\n", name.c_str(), made.layers[piece].c_str());
   }
   return text;
 }
@@ -274,7 +300,7 @@ Contents read_contents(const std::string& path, const greta_file* file, const In
   if (contents.adapter)
     contents.plan.problem = "an adapter runs beside a model (--lora, --control-vector)";
   else
-    contents.plan = make_plan(options, path, file, context_of(contents.metadata));
+    contents.plan = make_plan(options, path, file, trained_context(file));
   return contents;
 }
 
@@ -408,7 +434,7 @@ Action info_command(CLI::App& app) {
   app.footer(
       "The memory plan is that of `greta-cli run` with the same options. -v also lists the parts of the file "
       "that a\n"
-      "model would not use, and why.");
+      "model would not use, and why, and on which of several devices each layer is.");
   return [options] { return info(*options); };
 }
 

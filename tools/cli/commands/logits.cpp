@@ -43,9 +43,10 @@ int logits(const LogitsOptions& options) {
   if (context.context < 0) context.context = static_cast<int64_t>(ids.size());
 
   const std::string path = model_path(options.engine.model);
-  const Runtime runtime = open_runtime(options.engine.device, path);
-  const Model model = open_model(runtime.get(), path, !options.engine.model.copy, options.engine.device,
-                                 executor_options(options.engine.context, 0, 1));
+  const greta_executor_options wanted = wanted_executor(options.engine.context, path);
+  const Runtime runtime = open_runtime(options.engine.device, path, wanted);
+  const Model model =
+      open_model(runtime.get(), path, !options.engine.model.copy, options.engine.device, wanted);
   const greta_model_info info = describe(model.get());
   for (int32_t id : ids) {
     if (id < 0 || static_cast<uint32_t>(id) >= info.vocab_size) {

@@ -146,9 +146,10 @@ int ppl(const PplOptions& options) {
     if (options.context_option->count() == 0) context.context = measurement.reader->header().context;
   }
   const std::string path = model_path(options.engine.model);
-  const Runtime runtime = open_runtime(options.engine.device, path);
-  const Model model = open_model(runtime.get(), path, !options.engine.model.copy, options.engine.device,
-                                 executor_options(options.engine.context, 0, 1));
+  const greta_executor_options wanted = wanted_executor(options.engine.context, path);
+  const Runtime runtime = open_runtime(options.engine.device, path, wanted);
+  const Model model =
+      open_model(runtime.get(), path, !options.engine.model.copy, options.engine.device, wanted);
   const greta_model_info info = describe(model.get());
   const greta_tokenizer* tokenizer = greta_model_tokenizer(model.get());
   const greta_executor_options executor = executor_options(context, info.context, kRowsHeld);

@@ -347,9 +347,9 @@ int serve_model(const CLI::App& app, const ServeOptions& options) {
     serve::Loaded loaded;
     if (serve.models.empty()) loaded.path = model_path(options.engine.model);
     runtime.reset();  // one whose device was lost
-    runtime = open_runtime(options.engine.device, loaded.path);
-    loaded.runtime = runtime.get();
     loaded.engine = engine_of(options);
+    runtime = open_runtime(options.engine.device, loaded.path, loaded.engine.executor);
+    loaded.runtime = runtime.get();
     say_later_notes();
     return loaded;
   });
