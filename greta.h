@@ -573,12 +573,13 @@ typedef struct greta_placement {
   /* What moves after that. With any of it, GRETA_PLACEMENT_AUTO means that the rest is offloaded. */
   uint32_t host_experts;       /* The experts of the first so many layers, or of all, are on "cpu". The rest
                                 * of a layer stays, and so do shared experts. */
-  uint32_t override_count;
-  const char* const* overrides; /* [override_count] Rules of the form "REGEX=DEVICE" (ECMAScript; a device's
-                                * id, in letters of any case), of which the first that finds a tensor's name
-                                * counts, also before host_experts. Rules must move whole pieces, or all
-                                * experts of a layer, or all of it but these; vectors go where the matrices
-                                * are. A rule that names no tensor is GRETA_ERROR_ARGUMENT. */
+  uint32_t reserved_after;     /* 0. */
+
+  /* Called with the name of each tensor of the model, it returns its device, from 0 in the order of the
+   * runtime, or -1: it stays. This counts before host_experts. Whole pieces must move, or all experts of a
+   * layer, or all of it but these; vectors go where the matrices are. May be NULL. */
+  int (*device_of)(void* user, const char* tensor);
+  void* device_of_user;        /* Passed to device_of. */
 } greta_placement;
 
 typedef struct greta_model_options {
@@ -638,8 +639,8 @@ typedef struct greta_device_plan {
   uint32_t context;        /* Of all devices. The rest is as in greta_memory_plan. */
   uint64_t weights_bytes, mapped_bytes, cache_bytes, arena_bytes, tables_bytes, total_bytes, free_bytes;
 
-  /* What each part takes there of weights (with those that are used in place) and cache; 0 if it is not there.
-   * They are valid during the call of on_device. */
+  /* What each part takes there of weights, with those that are used in place, and of cache; 0 if it is not
+   * there. Valid during the call of on_device. */
   const uint64_t* piece_bytes;  /* [layers + 2] Embedding, each layer without its experts, output. */
   const uint64_t* expert_bytes; /* [layers] The experts of each layer. */
   uint32_t layers;

@@ -1,5 +1,4 @@
 // The functions of greta.h for models on several devices.
-#include <cctype>
 #include <cmath>
 
 #include "api/handles.h"
@@ -86,35 +85,6 @@ Status place_offloaded(const greta_placement& given, uint32_t layers, greta_runt
   return {};
 }
 
-bool same_letters(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return tolower(x) == tolower(y); });
-}
-
-// Reads "REGEX=DEVICE".
-Status read_rule(const char* text, const greta_runtime& runtime, TensorRule* out) {
-  const std::string_view rule = text;
-  const size_t cut = rule.find('=');
-  constexpr size_t kMost = 1000;
-  if (cut == 0 || cut == rule.npos || cut + 1 == rule.size() || rule.size() > kMost)
-    return fail(Code::Argument, "the rule \"%.100s\" is not of the form REGEX=DEVICE", text);
-  const std::string_view device = rule.substr(cut + 1);
-  out->text = text;
-  out->device = 0;
-  for (const RuntimeDevice& each : runtime.devices) {
-    if (same_letters(each.id, device)) break;
-    ++out->device;
-  }
-  if (out->device == runtime.devices.size())
-    return fail(Code::Argument, "the rule \"%.100s\" names a device that is not among those of the runtime",
-                text);
-  try {
-    out->names = std::regex(std::string(rule.substr(0, cut)));
-  } catch (const std::regex_error& error) {
-    return fail(Code::Argument, "the rule \"%.100s\" has no regular expression: %s", text, error.what());
-  }
-  return {};
-}
-
 Status move_apart(const greta_placement& given, const Model& model, const greta_runtime& runtime,
                   Placement* placement) {
   const uint32_t layers = model.shape.layers, host = find_processor(runtime);
@@ -125,14 +95,18 @@ Status move_apart(const greta_placement& given, const Model& model, const greta_
                 runtime.devices[0].id);
   for (uint32_t l = 0; l < layers; ++l)
     placement->experts.push_back(uint8_t(l < given.host_experts ? host : placement->layer(l)));
-  if (!given.override_count) return {};
-  GRETA_TRY(need(given.overrides, "overrides"));
-  std::vector<TensorRule> rules(given.override_count);
-  for (uint32_t i = 0; i < given.override_count; ++i) {
-    GRETA_TRY(need(given.overrides[i], "overrides[]"));
-    GRETA_TRY(read_rule(given.overrides[i], runtime, &rules[i]));
-  }
-  return move_tensors(model, rules, placement);
+  if (!given.device_of) return {};
+  int wrong = -1;
+  const auto device_of = [&](const char* name) {
+    const int device = call_back("device_of", [&] { return given.device_of(given.device_of_user, name); });
+    if (device < -1 || device >= int(runtime.devices.size())) wrong = device;
+    return device < 0 ? -1 : device;
+  };
+  const Status moved = move_tensors(model, device_of, placement);
+  if (wrong != -1)
+    return fail(Code::Argument, "device_of gave device %d, but the runtime has %zu", wrong,
+                runtime.devices.size());
+  return moved;
 }
 
 // "layers 0-3, layer 5", of those that are `here`
@@ -172,7 +146,7 @@ Status greta::describe_placed(greta_runtime& runtime, Source&& source, const gre
   const std::vector<ModelDevice> devices = model_devices(runtime);
   GRETA_TRY(describe_model(std::move(source), *devices[0].kernels, runtime.exact, log, out));
   Placement placement = Placement::whole(out->shape.layers);
-  const bool apart = wanted.host_experts || wanted.override_count;
+  const bool apart = wanted.host_experts || wanted.device_of;
   int kind = enum_number(wanted.kind);
   if (apart && kind == GRETA_PLACEMENT_AUTO) {
     kind = GRETA_PLACEMENT_OFFLOAD;

@@ -35,14 +35,14 @@ class Devices(CliTest):
                              (["-dev", "cpu,"], 'device "cpu,": a name is empty'),
                              (["-dev", "cpu,neural0"], "no device 'neural0'"),
                              (["-dev", "cpu", "-ts", "1,1"], "2 shares, but 0 devices beside the processor"),
-                             (["-dev", "cpu", "-ot", "exps"], "is not of the form REGEX=DEVICE"),
-                             (["-dev", "cpu", "-ot", "exps=cpu"], 'the rule "exps=cpu" names no tensor of the model'),
+                             (["-dev", "cpu", "-ot", "exps=cpu"], "--override-tensor exps=cpu names no tensor of the model"),
                              (["-dev", "cpu", "-ot", "attn_q=CPU"], "a layer but for its experts is on one device"),
-                             (["-dev", "cpu", "-ot", "blk=neural0"], "names a device that is not among those"),
-                             (["-dev", "cpu", "-ot", "(=cpu"], "has no regular expression"),
+                             (["-dev", "cpu", "-ot", "blk=neural0"], "this device is not among those that are open"),
                              (["-dev", "cpu", "--mem-limit", "1G,1G"], "2 limits of memory for 1 devices"),
                              (["-dev", "cpu", "--no-mmap", "--mem-limit", "64K"], "only 65536 bytes are free")):
             self.assertIn(answer, self.error(1, *run, *args))
+        self.assertIn('takes REGEX=DEVICE, not "exps"', self.error(2, *run, "-dev", "cpu", "-ot", "exps"))
+        self.assertIn("has no regular expression", self.error(2, *run, "-dev", "cpu", "-ot", "(=cpu"))
         self.assertIn("--main-gpu 2, but --device names 2", self.error(2, *run, "-dev", "cpu,cpu", "-sm", "none", "-mg", "2"))
 
     def test_the_processor_alone_takes_all(self):

@@ -1,6 +1,6 @@
 // Models whose experts are on another device than the rest of their layers, and prompts on which two devices
 // work at the same time.
-#include <regex>
+#include <cstring>
 
 #include "engine/serve_rig.h"
 #include "support/two_devices.h"
@@ -29,18 +29,21 @@ TEST_CASE("placement: rules move a layer's experts, or all but these", "[engine]
   REQUIRE(opening.describe().ok());
   const uint32_t layers = opening.model.shape.layers;
   REQUIRE(layers >= 2);
-  const auto moved = [&](std::vector<std::pair<const char*, uint32_t>> given, Placement* out) {
-    std::vector<TensorRule> rules;
-    for (const auto& [text, device] : given) rules.push_back({text, std::regex(text), device});
+  const auto moved = [&](std::vector<std::pair<const char*, int>> rules, Placement* out) {
     *out = Placement::whole(layers);
-    return move_tensors(opening.model, rules, out);
+    const auto device_of = [&](const char* name) {
+      for (const auto& [text, device] : rules)
+        if (strstr(name, text)) return device;
+      return -1;
+    };
+    return move_tensors(opening.model, device_of, out);
   };
   Placement p;
-  REQUIRE(moved({{"blk\\.1\\.ffn_.*_exps", 1}}, &p).ok());
+  REQUIRE(moved({{"blk.1.ffn_up_exps", 1}, {"blk.1.ffn_gate_exps", 1}, {"blk.1.ffn_down_exps", 1}}, &p).ok());
   CHECK(std::ranges::count(p.device, 0) == layers + 2);
   CHECK(std::ranges::count(p.experts, 1) == 1);
   CHECK(p.experts_of(1) == 1);
-  REQUIRE(moved({{"blk\\.1\\.", 1}}, &p).ok());
+  REQUIRE(moved({{"blk.1.", 1}}, &p).ok());
   CHECK(p.layer(1) == 1);
   CHECK(p.experts_of(1) == 1);
   CHECK(p.layer(0) == 0);
@@ -48,9 +51,7 @@ TEST_CASE("placement: rules move a layer's experts, or all but these", "[engine]
   CHECK(std::ranges::count(p.experts, 0) == layers);
   CHECK(p.layer(0) == 1);
   CHECK(p.embedding() == 0);
-  CHECK(moved({{"ffn_upp", 1}}, &p).code == Code::Argument);
-  CHECK(told("\"ffn_upp\" names no tensor"));
-  CHECK(moved({{"blk\\.0\\.ffn_up_exps", 1}}, &p).code == Code::Unsupported);
+  CHECK(moved({{"blk.0.ffn_up_exps", 1}}, &p).code == Code::Unsupported);
   CHECK(told("blk.0.ffn_up_exps.weight"));
   CHECK(told("the experts of a layer are on one device"));
   CHECK(moved({{"attn_q", 1}}, &p).code == Code::Unsupported);

@@ -14,6 +14,7 @@
 #include "bundled.h"
 #include "console.h"
 #include "drivers.h"
+#include "tensor_rules.h"
 
 namespace greta::cli {
 
@@ -142,10 +143,10 @@ greta_placement placement_of(const DeviceOptions& options) {
   placement.shares = options.shares.data();
   placement.share_count = static_cast<uint32_t>(options.shares.size());
   placement.host_experts = options.host_experts ? UINT32_MAX : options.host_expert_layers;
-  options.override_texts.clear();
-  for (const std::string& rule : options.overrides) options.override_texts.push_back(rule.c_str());
-  placement.overrides = options.override_texts.data();
-  placement.override_count = static_cast<uint32_t>(options.override_texts.size());
+  if (!options.overrides.empty()) {
+    placement.device_of = device_by_rules;
+    placement.device_of_user = const_cast<DeviceOptions*>(&options);
+  }
   if (options.gpu_layers == "auto" && options.shares.empty()) return placement;
   placement.kind = GRETA_PLACEMENT_OFFLOAD;
   placement.offloaded = options.gpu_layers == "auto" || options.gpu_layers == "all"
@@ -235,8 +236,8 @@ static bool may_lack_room(greta_runtime* runtime, const std::string& model,
   return greta_memory_plan_make(runtime, file.get(), &executor, &plan) == GRETA_OK && !plan.fits;
 }
 
-Runtime open_runtime(const DeviceOptions& options, const std::string& model,
-                     const greta_executor_options& executor) {
+static Runtime open_for(const DeviceOptions& options, const std::string& model,
+                        const greta_executor_options& executor) {
   const std::string devices = chosen_devices(options);
   const bool alone = devices.find(',') == std::string::npos;
   const bool processor = needs_processor(options, devices);
@@ -252,6 +253,13 @@ Runtime open_runtime(const DeviceOptions& options, const std::string& model,
   const std::string both = std::string(device.id) + ",cpu";
   runtime.reset();
   return open_devices(options, both);
+}
+
+Runtime open_runtime(const DeviceOptions& options, const std::string& model,
+                     const greta_executor_options& executor) {
+  Runtime runtime = open_for(options, model, executor);
+  prepare_rules(options, runtime.get(), model);
+  return runtime;
 }
 
 File open_file(const std::string& path, bool map) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <CLI/App.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,6 +11,8 @@
 #include "greta.h"
 
 namespace greta::cli {
+
+struct TensorRules;
 
 struct VerbosityOptions {
   bool verbose = false, quiet = false;
@@ -28,21 +31,19 @@ struct DeviceOptions {
   bool persistent = false;
   std::string graphs = "auto";  // or "on", "off"
   bool import_files = false;
-  std::string gpu_layers = "auto";                  // or "all", or a number
-  std::string split_mode = "layer";                 // or "none"
-  std::vector<double> shares;                       // of --tensor-split
-  uint32_t main_gpu = 0;                            // of the devices, for "none"
-  std::vector<uint64_t> memory_limits;              // in bytes, of the devices
-  bool host_experts = false;                        // of all layers
-  uint32_t host_expert_layers = 0;                  // of the first so many
-  std::vector<std::string> overrides;               // "REGEX=DEVICE"
-  mutable std::vector<const char*> override_texts;  // of these, for greta_placement
+  std::string gpu_layers = "auto";                   // or "all", or a number
+  std::string split_mode = "layer";                  // or "none"
+  std::vector<double> shares;                        // of --tensor-split
+  uint32_t main_gpu = 0;                             // of the devices, for "none"
+  std::vector<uint64_t> memory_limits;               // in bytes, of the devices
+  bool host_experts = false;                         // of all layers
+  uint32_t host_expert_layers = 0;                   // of the first so many
+  std::vector<std::string> overrides;                // "REGEX=DEVICE"
+  mutable std::shared_ptr<const TensorRules> rules;  // of these, for the devices that are open
   // Set by commands that listen to what the library does.
   void (*on_span)(void* user, const greta_span* span) = nullptr;
   void* span_user = nullptr;
   bool span_launches = false;
-
-  bool moves_tensors() const { return host_experts || host_expert_layers || !overrides.empty(); }
 };
 
 struct ContextOptions {

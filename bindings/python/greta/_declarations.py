@@ -350,8 +350,9 @@ class greta_placement(Structure):
     device_count: int
     reserved: int
     host_experts: int
-    override_count: int
-    overrides: Any
+    reserved_after: int
+    device_of: Any
+    device_of_user: int | None
     _fields_ = [
         ("struct_size", c_uint32),
         ("kind", c_uint32),
@@ -362,8 +363,9 @@ class greta_placement(Structure):
         ("device_count", c_uint32),
         ("reserved", c_uint32),
         ("host_experts", c_uint32),
-        ("override_count", c_uint32),
-        ("overrides", POINTER(c_char_p)),
+        ("reserved_after", c_uint32),
+        ("device_of", CFUNCTYPE(c_int, c_void_p, c_char_p)),
+        ("device_of_user", c_void_p),
     ]
 
 

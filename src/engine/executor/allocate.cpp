@@ -38,18 +38,9 @@ Status Executor::allocate(uint32_t index) {
   if (plan_.on[index].arena) GRETA_TRY(on.arena.allocate(device, plan_.on[index].arena, Memory::Device));
 
   GRETA_TRY(describe_cache(model_, options_, &b));
-  if (needs.residual)
-    GRETA_TRY(on.residual.allocate(device, residual_bytes(s, plan_.step_tokens), Memory::Device));
-  if (needs.crossing_values) {
-    const uint64_t bytes = crossing_bytes(model_, b, index, plan_.step_tokens);
-    GRETA_TRY(on.arrives.allocate(device, bytes, Memory::Upload));
-    GRETA_TRY(on.leaves.allocate(device, bytes, Memory::Readback));
-    b.arrives = on.arrives.all();
-    b.leaves = on.leaves.all();
-  }
+  GRETA_TRY(allocate_crossing(index));
   GRETA_TRY(allocate_cache(index));
   b.groups = plan_.groups.count;
-  b.residual = on.residual.all();
   b.step = on.step.all();
   if (plan_.states) b.runs = on.runs.all();
   if (ones) b.ones = on.rope.slice(0, ones);
@@ -64,6 +55,23 @@ Status Executor::allocate(uint32_t index) {
   b.drawn = on.drawn.all();
   b.readback = on.readback.all();
   return upload_tables(index);
+}
+
+// Memory for what crosses to other devices, and for a residual that stays meanwhile.
+Status Executor::allocate_crossing(uint32_t index) {
+  Device& device = this->device(index);
+  OnDevice& on = on_[index];
+  const Needs needs = needs_of(model_)[index];
+  if (needs.residual)
+    GRETA_TRY(on.residual.allocate(device, residual_bytes(model_.shape, plan_.step_tokens), Memory::Device));
+  on.buffers.residual = on.residual.all();
+  if (!needs.crossing_values) return {};
+  const uint64_t bytes = crossing_bytes(model_, on.buffers, index, plan_.step_tokens);
+  GRETA_TRY(on.arrives.allocate(device, bytes, Memory::Upload));
+  GRETA_TRY(on.leaves.allocate(device, bytes, Memory::Readback));
+  on.buffers.arrives = on.arrives.all();
+  on.buffers.leaves = on.leaves.all();
+  return {};
 }
 
 Status Executor::allocate_cache(uint32_t index) {

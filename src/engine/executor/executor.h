@@ -279,6 +279,7 @@ class Executor {
   Status upload_scales(const StepKey& key);
   Status barrier();  // on all streams
   Status allocate(uint32_t device);
+  Status allocate_crossing(uint32_t device);
   Status allocate_cache(uint32_t device);
   Status upload_tables(uint32_t device);
   Status compile(const std::function<Status()>& want);

@@ -137,18 +137,15 @@ const char* unit_name(const NamedTensor& tensor) {
 
 }  // namespace
 
-Status move_tensors(const Model& model, std::span<const TensorRule> rules, Placement* placement) {
+Status move_tensors(const Model& model, const std::function<int(const char* name)>& device_of,
+                    Placement* placement) {
   Weights weights;
-  std::vector<NamedTensor> tensors = model_tensors(model.gguf, *model.arch, model.shape, &weights);
-  std::erase_if(tensors, [&](const NamedTensor& each) { return !model.gguf.find_tensor(each.name.c_str()); });
-  std::vector<bool> used(rules.size());
   std::map<std::pair<uint32_t, bool>, Unit> units;
+  const std::vector<NamedTensor> tensors = model_tensors(model.gguf, *model.arch, model.shape, &weights);
   for (const NamedTensor& tensor : tensors) {
-    size_t rule = 0;
-    while (rule < rules.size() && !std::regex_search(tensor.name, rules[rule].names)) ++rule;
-    if (rule < rules.size()) used[rule] = true;
+    if (!model.gguf.find_tensor(tensor.name.c_str())) continue;
+    const int device = device_of(tensor.name.c_str());
     if (tensor.wanted.use == Use::Vector) continue;  // it goes where the matrices are
-    const int device = rule < rules.size() ? int(rules[rule].device) : -1;
     Unit& unit = units[{tensor.piece, tensor.of_experts}];
     if (!unit.first) {
       unit = {&tensor, device};
@@ -156,14 +153,10 @@ Status move_tensors(const Model& model, std::span<const TensorRule> rules, Place
       const bool names = device != -1;
       const std::string& named = names ? tensor.name : unit.first->name;
       const std::string& other = names ? unit.first->name : tensor.name;
-      return fail(Code::Unsupported,
-                  "a rule for tensors names %s, and not %s, or each for another device: %s on one device",
+      return fail(Code::Unsupported, "%s would move, and not %s, or each to another device: %s on one device",
                   named.c_str(), other.c_str(), unit_name(tensor));
     }
   }
-  for (size_t rule = 0; rule < rules.size(); ++rule)
-    if (!used[rule])
-      return fail(Code::Argument, "the rule \"%s\" names no tensor of the model", rules[rule].text);
   const uint32_t layers = model.shape.layers;
   if (placement->experts.empty())
     for (uint32_t l = 0; l < layers; ++l) placement->experts.push_back(uint8_t(placement->layer(l)));

@@ -1,6 +1,6 @@
 // Chooses which device has each piece of a model.
 #pragma once
-#include <regex>
+#include <functional>
 
 #include "engine/executor/executor.h"
 
@@ -30,15 +30,10 @@ struct PieceSizes {
 bool fill_devices(std::span<const PieceSizes> sizes, Executor::FreeBytes free_bytes, uint32_t experts_end,
                   Placement* out);
 
-// llama.cpp's --override-tensor: tensors whose names a pattern finds go to a device, by the first rule that
-// finds them. Here the matrices of a piece go there together, and so do those of a layer's experts.
-struct TensorRule {
-  const char* text;  // for errors
-  std::regex names;
-  uint32_t device;
-};
-// Fails where a rule names no tensor, or some of the matrices that stay together.
-Status move_tensors(const Model& model, std::span<const TensorRule> rules, Placement* placement);
+// Moves tensors: `device_of` gives the device for a tensor's name, or -1 where it stays. The matrices of a
+// piece go together, and so do those of a layer's experts. Fails where some of them would be parted.
+Status move_tensors(const Model& model, const std::function<int(const char* name)>& device_of,
+                    Placement* placement);
 
 // llama.cpp's: the last `count` of the layers and the output go to the first devices, by shares, and what
 // comes before to the last device, the processor. The embedding is where the first layer is.

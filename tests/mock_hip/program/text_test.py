@@ -12,7 +12,8 @@ import sys
 FILTERS = ["--top-k", "40", "--top-p", "0.9", "--min-p", "0.05", "--repeat-penalty", "1.1"]
 NO_FILTER = ["--top-k", "0", "--top-p", "1", "--min-p", "0"]
 TOP_P = ["--top-k", "0", "--top-p", "0.9", "--min-p", "0"]
-LITTLE = ["--mem-limit", "4M", "-c", "64", "-b", "32"]  # of memory
+# Too little memory for the bundled model, which has eight layers and 4.5 MB; and for its cache beside it.
+LITTLE = [["--mem-limit", "4M", "-c", "64", "-b", "32"], ["--mem-limit", "8M", "-c", "1024", "-b", "32"]]
 DRAWS = [["--temp", "0"], ["--temp", "0.8", "--seed", "7", *FILTERS], ["--temp", "1.2", "--seed", "5", *NO_FILTER],
          ["--temp", "1", "--seed", "3", *TOP_P]]
 
@@ -29,16 +30,15 @@ def write(*arguments):
     return run(*arguments, "-q").stdout
 
 
-# The bundled model has eight layers and 4.5 MB.
-def check_lack_of_room(cli, model):
+def check_lack_of_room(cli, model, little):
     for option in ([], ["-ngl", "all"]):
-        command = [cli, "info", "-m", model, "--device", "hip0", *LITTLE, *option]
+        command = [cli, "info", "-m", model, "--device", "hip0", *little, *option]
         plan = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         assert ("cpu" in plan.stdout) == (not option), plan.stdout + plan.stderr
-    split = run(cli, "hip0", model, 16, DRAWS[0], *LITTLE)
+    split = run(cli, "hip0", model, 16, DRAWS[0], *little)
     assert b"the model does not fit on hip0: of its 8 layers" in split.stderr, split.stderr
-    assert split.stdout == write(cli, "cpu", model, 16, DRAWS[0], *LITTLE[2:]), split.stdout
-    print(f"ok   with {LITTLE[1]}: {split.stderr.decode().strip().splitlines()[-1]}")
+    assert split.stdout == write(cli, "cpu", model, 16, DRAWS[0], *little[2:]), split.stdout
+    print(f"ok   with {little[1]}: {split.stderr.decode().strip().splitlines()[-1]}")
 
 
 def main():
@@ -52,7 +52,8 @@ def main():
         cpu, hip = (write(cli, device, model, tokens, draw) for device in ("cpu", "hip0"))
         assert cpu == hip, f"{what}:\n  cpu  {cpu!r}\n  hip0 {hip!r}"
         print(f"ok   {what}")
-    check_lack_of_room(cli, bundled)
+    for little in LITTLE:
+        check_lack_of_room(cli, bundled, little)
     return 0
 
 
