@@ -43,18 +43,18 @@ class LostDevice(ServerTest):
         self.server.process.send_signal(signal.SIGUSR1)
         self.refused(503, "submission", "POST", CHAT, chat_body())
 
-    def healthy(self):
+    def opened_again(self, losses):
         status, answer, _ = self.server.ask("GET", "/health")
         if status != 200:
             self.assertEqual(status, 503, answer)
             self.assertIn("the device was lost, and is opened again", answer["error"]["message"])
-        return status == 200
+        return status == 200 and answer.get("device_losses") == losses
 
     def test_it_is_opened_again(self):
         first = self.server.post(CHAT, chat_body())["choices"]
         for count in (1, 2):
             self.lose()
-            self.wait_until(self.healthy)
+            self.wait_until(lambda: self.opened_again(count))
             self.server.wait_for_line(r"the device was lost: .*submission")
             answer = self.server.post(CHAT, chat_body())
             self.assertEqual(answer["choices"], first)
@@ -68,7 +68,7 @@ class LostDevice(ServerTest):
         next(lines)
         self.server.process.send_signal(signal.SIGUSR1)
         self.assertTrue(any('"error"' in line for line in lines))
-        self.wait_until(self.healthy)
+        self.wait_until(lambda: self.opened_again(1))
         self.assertEqual(self.server.post(CHAT, chat_body())["usage"]["completion_tokens"], 8)
 
     def stream_lines(self):
