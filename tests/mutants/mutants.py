@@ -39,7 +39,7 @@ TARGETS = {
     "src/engine/executor/checkpoints.cpp": "[groups],[state],[serve]",
     "src/engine/executor/states.cpp": "[state],[groups]",
     "src/engine/executor/executor.cpp": "[groups],[serve],[shared],[state],[embed],[draft],api:*",
-    "src/engine/serve/page_index.cpp": "[serve]",
+    "src/engine/serve/page_index.cpp": "[serve],[groups]",
     "src/engine/serve/prefix_cache.cpp": "[serve]",
     "src/engine/serve/scheduler.cpp": "[serve]",
     "src/engine/serve/waiting_line.cpp": "[serve]",
