@@ -42,6 +42,9 @@ struct Heads {
   static constexpr uint kType = type;
   // Whether chunks wait in registers while others are multiplied. Wide heads have no registers left.
   static constexpr bool kAhead = type != kCacheAny && width <= 128;
+  // Whether the page of the next tile is looked up before this one is weighed. Other kernels have no scalar
+  // registers left for it.
+  static constexpr bool kPageAhead = kAhead || type == kCacheF16;
   static constexpr uint kUnroll = kAhead || type == kCacheF16 ? 16 : 1;  // chunks that are decoded together
   static constexpr uint kRun = width < 128 * kSharing ? width / 16 / kSharing : 8, kChunks = width / kChunk;
   static constexpr uint kKeyFragments = width / kFragmentColumns / kSharing;
@@ -215,7 +218,6 @@ DEVICE void attend(T& t, const AttentionBlock& p, const Queries& q, const Run& r
 #pragma clang loop unroll(disable)
   for (uint s = run.from; s < run.until; s += kTile) {
     const uint next = s + kTile;
-    const uint next_page = T::kAhead ? page_at(q, run, next) : 0;
     store_keys(t, p, now);
     group_barrier();  // all waves have added the values before
     load_values(t, p, now);
@@ -223,11 +225,12 @@ DEVICE void attend(T& t, const AttentionBlock& p, const Queries& q, const Run& r
     score(t, q.share);
     end_phase();
     if constexpr (kSharing > 1) add_shares(t);
+    const uint next_page = T::kPageAhead ? page_at(q, run, next) : 0;
     weigh(t, p, run, s, whole && s >= run.seen_from && next <= run.seen_until);
     store_values(t, p, now);
     group_barrier();  // all waves have multiplied the keys
     if (next < run.until) {
-      now = find_tile(p, q, run, next, T::kAhead ? next_page : page_at(q, run, next));
+      now = find_tile(p, q, run, next, T::kPageAhead ? next_page : page_at(q, run, next));
       load_keys(t, p, now);
     }
     add_values(t, q.share);
