@@ -46,7 +46,7 @@ static uint32_t permitted_features(const DeviceOptions& options) {
 }
 
 CpuDevice::CpuDevice(const DeviceOptions& options, uint32_t threads)
-    : allocator_(options.allocator), pool_(threads) {
+    : allocator_(options.allocator), pool_(threads, ThreadPool::Workers::Adapt) {
   if (pool_.workers() < threads)
     options.log(LogLevel::Warning, "the system refused threads: %u of %u run", pool_.workers(), threads);
   describe_cpu(permitted_features(options), pool_.workers(), &info_);

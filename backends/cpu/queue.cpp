@@ -70,7 +70,7 @@ void CpuDevice::run(std::span<const CpuCommand> commands) {
 // Returns false where the turn gives way; `*at` is where it goes on.
 bool CpuDevice::walk(std::span<const CpuCommand> commands, Turn& turn, Place* at, uint64_t* barriers,
                      uint32_t worker) noexcept {
-  const uint32_t workers = pool_.workers();
+  const uint32_t workers = pool_.active();
   Scratch scratch{scratch_ + uint64_t(worker) * kCpuScratchBytes, kCpuScratchBytes};
   for (; at->command < commands.size(); ++at->command) {
     const CpuCommand& command = commands[at->command];

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "platform/machine/cpu_features.h"
+#include "platform/threads/clock.h"
+#include "platform/threads/crew.h"
 #include "platform/threads/fair_mutex.h"
 #include "platform/threads/hidden_signals.h"
 
@@ -29,23 +31,28 @@ static void pause_briefly() {
 #endif
 }
 
-// Waits until done(): it spins at most `spins` times, then yields the processor between looks.
+// Waits until done(): it spins at most `spins` times, then yields the processor between looks. Adds how long
+// it did that.
 template <class Done>
-static void spin_then_yield(uint32_t spins, Done done) {
+static void spin_then_yield(uint32_t spins, std::atomic<uint64_t>* yielded_ns, Done done) {
   for (uint32_t i = 0; i < spins; ++i) {
     if (done()) return;
     pause_briefly();
   }
+  const uint64_t begin = now_ns();
   while (!done()) std::this_thread::yield();
+  yielded_ns->fetch_add(now_ns() - begin, std::memory_order_relaxed);
 }
 
 struct ThreadPool::State {
   FairMutex turn;  // held by the caller of run()
 
-  // The job is written by the caller before `generation` grows and read by workers after that.
+  // The job is written by the caller before it is posted. Only its workers read it after that.
   void (*job)(void* context, uint32_t worker) noexcept = nullptr;
   void* context = nullptr;
   bool stop = false;
+  uint32_t active = 1;
+  Crew crew{1};
 
   uint32_t workers = 1, idle_spins = 0, meet_spins = 0;
   // POSIX's threads, since a std::thread that is not joined would end the process.
@@ -61,25 +68,27 @@ struct ThreadPool::State {
   std::vector<Worker> threads;  // [workers - 1]
 
   // Different workers use these all the time, so each has a cache line of its own.
-  alignas(64) std::atomic<uint32_t> generation{0};
+  alignas(64) std::atomic<uint64_t> posted{0};  // the number of the job << 32 | how many workers run it
   alignas(64) std::atomic<uint32_t> running{0};
   alignas(64) std::atomic<uint32_t> arrived{0};
   alignas(64) std::atomic<uint32_t> phase{0};
 
+  alignas(64) std::atomic<uint64_t> yielded_ns{0};  // of all workers in this job
   alignas(64) std::atomic<uint32_t> sleepers{0};
   std::mutex sleep;
   std::condition_variable wake;
 
-  void start_job();
-  void await_job(uint32_t seen);
+  void start_job(uint32_t on);
+  uint64_t await_job(uint64_t seen);
   void work(uint32_t worker) noexcept;
 };
 
-// A worker counts itself as a sleeper before it looks at `generation` for the last time, and the caller grows
-// `generation` before it looks for sleepers. Both are sequentially consistent, so one of them sees the other.
-void ThreadPool::State::start_job() {
-  running.store(workers - 1, std::memory_order_relaxed);
-  generation.fetch_add(1);
+// A worker counts itself as a sleeper before it looks at `posted` for the last time, and the caller changes
+// `posted` before it looks for sleepers. Both are sequentially consistent, so one of them sees the other.
+void ThreadPool::State::start_job(uint32_t on) {
+  active = on;
+  running.store(on - 1, std::memory_order_relaxed);
+  posted.store(((posted.load(std::memory_order_relaxed) >> 32) + 1) << 32 | on);
   if (!sleepers.load()) return;
   {
     const std::lock_guard<std::mutex> lock(sleep);
@@ -87,27 +96,33 @@ void ThreadPool::State::start_job() {
   wake.notify_all();
 }
 
-void ThreadPool::State::await_job(uint32_t seen) {
+// The next value of `posted`.
+uint64_t ThreadPool::State::await_job(uint64_t seen) {
+  uint64_t now = seen;
   for (uint32_t i = 0; i < idle_spins; ++i) {
-    if (generation.load(std::memory_order_acquire) != seen) return;
+    now = posted.load(std::memory_order_acquire);
+    if (now != seen) return now;
     pause_briefly();
   }
   std::unique_lock<std::mutex> lock(sleep);
   sleepers.fetch_add(1);
-  wake.wait(lock, [&] { return generation.load() != seen; });
+  wake.wait(lock, [&] { return (now = posted.load()) != seen; });
   sleepers.fetch_sub(1);
+  return now;
 }
 
 void ThreadPool::State::work(uint32_t worker) noexcept {
-  for (uint32_t seen = 0;; ++seen) {
-    await_job(seen);
+  for (uint64_t seen = 0;;) {
+    seen = await_job(seen);
+    if (worker >= uint32_t(seen)) continue;  // The job is for others, and may have changed already.
     if (stop) return;
     job(context, worker);
     running.fetch_sub(1, std::memory_order_release);
   }
 }
 
-ThreadPool::ThreadPool(uint32_t workers) : workers_(1), state_(std::make_unique<State>()) {
+ThreadPool::ThreadPool(uint32_t workers, Workers who)
+    : workers_(1), adapts_(who == Workers::Adapt), state_(std::make_unique<State>()) {
   workers = std::max(workers, 1u);
   State& state = *state_;
   // With more workers than processors, a spinning worker only keeps the one that it waits for from running.
@@ -127,6 +142,7 @@ ThreadPool::ThreadPool(uint32_t workers) : workers_(1), state_(std::make_unique<
     ++workers_;
   }
   state.workers = workers_;
+  state.crew = Crew(workers_);
 }
 
 ThreadPool::~ThreadPool() {
@@ -135,7 +151,7 @@ ThreadPool::~ThreadPool() {
     return;
   }
   state_->stop = true;
-  state_->start_job();
+  state_->start_job(workers_);
   for (uint32_t i = 1; i < workers_; ++i) pthread_join(state_->threads[i - 1].thread, nullptr);
 }
 
@@ -143,23 +159,37 @@ void ThreadPool::run(void (*job)(void* context, uint32_t worker) noexcept, void*
   State& state = *state_;
   const std::lock_guard<FairMutex> turn(state.turn);
   if (workers_ == 1) return job(context, 0);
+  const uint32_t active = adapts_ ? state.crew.count() : workers_;
+  const uint64_t begin = adapts_ ? now_ns() : 0;
   state.job = job;
   state.context = context;
-  state.start_job();
+  state.yielded_ns.store(0, std::memory_order_relaxed);
+  if (active == 1)
+    state.active = 1;
+  else
+    state.start_job(active);
   job(context, 0);
-  spin_then_yield(state.meet_spins, [&] { return state.running.load(std::memory_order_acquire) == 0; });
+  if (active > 1)
+    spin_then_yield(state.meet_spins, &state.yielded_ns,
+                    [&] { return state.running.load(std::memory_order_acquire) == 0; });
+  if (!adapts_) return;
+  const uint64_t end = now_ns(), yielded = state.yielded_ns.load(std::memory_order_relaxed);
+  state.crew.note(end, end - begin, yielded / std::max(active - 1, 1u));
 }
 
+uint32_t ThreadPool::active() const { return state_->active; }
+
 void ThreadPool::meet() {
-  if (workers_ == 1) return;
   State& state = *state_;
+  if (state.active == 1) return;
   const uint32_t phase = state.phase.load(std::memory_order_acquire);
-  if (state.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == workers_) {
+  if (state.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == state.active) {
     state.arrived.store(0, std::memory_order_relaxed);
     state.phase.store(phase + 1, std::memory_order_release);
     return;
   }
-  spin_then_yield(state.meet_spins, [&] { return state.phase.load(std::memory_order_acquire) != phase; });
+  spin_then_yield(state.meet_spins, &state.yielded_ns,
+                  [&] { return state.phase.load(std::memory_order_acquire) != phase; });
 }
 
 }  // namespace greta
