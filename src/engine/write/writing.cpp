@@ -1,6 +1,7 @@
 #include "engine/write/writing.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 namespace greta {
@@ -301,7 +302,7 @@ Status Writing::end(StopReason reason) {
 void Writing::fail(Status status) {
   goes_on_ = false;
   status_ = status;
-  strncpy(error_, error_text(), sizeof error_ - 1);
+  std::snprintf(error_, sizeof error_, "%s", error_text());
   note_times();
 }
 

@@ -14,7 +14,7 @@ namespace greta::cli {
 namespace {
 
 // A file's results of one test.
-struct Record {
+struct SavedRow {
   std::string time, commit;
   std::vector<double> samples;
   double median = 0;
@@ -24,7 +24,7 @@ struct Record {
 
 struct Course {
   std::string name;
-  std::vector<Record> records;  // by time
+  std::vector<SavedRow> records;  // by time
 };
 
 std::vector<Results> read_folder(const std::string& folder) {
@@ -52,7 +52,7 @@ std::vector<Results> read_folder(const std::string& folder) {
 void find_changes(Course* course, double threshold) {
   std::vector<double> since;
   size_t records = 0;
-  for (Record& record : course->records) {
+  for (SavedRow& record : course->records) {
     record.few = record.samples.size() < kFewestRuns;
     if (records > 0 && !record.few && since.size() >= kFewestRuns) {
       const Difference found = difference(since, record.samples);
@@ -90,7 +90,7 @@ std::vector<Course> courses_of(const std::vector<Results>& all, double threshold
   return courses;
 }
 
-std::string change_text(const Record& record) {
+std::string change_text(const SavedRow& record) {
   if (record.change != 0) return format("%+.1f %%", record.change);
   return record.few ? "too few runs" : "";
 }
@@ -99,7 +99,7 @@ std::string history_text(const std::vector<Course>& courses) {
   std::string text;
   for (const Course& course : courses) {
     text += printable(course.name) + "\n";
-    for (const Record& record : course.records)
+    for (const SavedRow& record : course.records)
       text += format("  %-20s %-12s %10.2f t/s  %4zu runs  %s\n", record.time.c_str(),
                      printable(record.commit).c_str(), record.median, record.samples.size(),
                      change_text(record).c_str());
@@ -111,7 +111,7 @@ Json history_json(const std::vector<Course>& courses) {
   Json list = Json::array();
   for (const Course& course : courses) {
     Json one = {{"test", course.name}, {"records", Json::array()}};
-    for (const Record& record : course.records)
+    for (const SavedRow& record : course.records)
       one["records"].push_back(
           {{"time", record.time},
            {"commit", record.commit},
@@ -130,13 +130,13 @@ std::string history_svg(const std::vector<Course>& courses) {
   double top = 20;
   for (const Course& course : courses) {
     double most = 1e-9;
-    for (const Record& record : course.records) most = std::max(most, record.median);
+    for (const SavedRow& record : course.records) most = std::max(most, record.median);
     const double step =
         (kWide - 2 * kFrom - 120) / static_cast<double>(std::max<size_t>(course.records.size() - 1, 1));
     body += label(kFrom, top, course.name, "start", 13);
     double x = kFrom, y = 0;
     for (size_t i = 0; i < course.records.size(); ++i) {
-      const Record& record = course.records[i];
+      const SavedRow& record = course.records[i];
       const double here = top + 12 + kHigh * (1 - record.median / most),
                    at = kFrom + step * static_cast<double>(i);
       if (i > 0) body += line(x, y, at, here, kBlue);
