@@ -43,10 +43,13 @@ uint64_t Executor::cache_bytes(uint32_t positions, CacheForm form) const {
   for (uint32_t l = 0; l < model_.shape.layers; ++l)
     bytes +=
         cache_of(l).page_bytes() / kPageTokens * (positions - first_saved(l, positions, form) * kPageTokens);
-  const RecurrentShape& state = model_.shape.recurrence;
-  if (positions && form == CacheForm::Windows)
-    bytes += (state.conv_values() + state.scan_values()) * sizeof(float) * model_.shape.recurrent_layers;
+  if (positions && form == CacheForm::Windows) bytes += saved_state_bytes();
   return bytes;
+}
+
+uint64_t Executor::saved_state_bytes() const {
+  const RecurrentShape& state = model_.shape.recurrence;
+  return (state.conv_values() + state.scan_values()) * sizeof(float) * model_.shape.recurrent_layers;
 }
 
 // A page of a layer is [kv_heads][kPageTokens] rows. A page that is not full uses each head's first rows.
@@ -73,14 +76,14 @@ Status Executor::walk_cache(uint32_t sequence, uint32_t positions, CacheForm for
       GRETA_TRY(walk_page(layer.keys, page, layer.key_page_bytes, heads, used));
       if (!layer.joined) GRETA_TRY(walk_page(layer.values, page, layer.value_page_bytes, heads, used));
     }
-  return positions && form == CacheForm::Windows ? walk_state(sequence, visit) : Status{};
+  return positions && states_ ? walk_state(states_->table(sequence)[0], visit) : Status{};
 }
 
-Status Executor::walk_state(uint32_t sequence, const Spans& visit) const {
+Status Executor::walk_state(uint32_t index, const Spans& visit) const {
   const RecurrentShape& shape = model_.shape.recurrence;
-  for (uint32_t l = 0; states_ && l < model_.shape.layers; ++l) {
+  for (uint32_t l = 0; l < model_.shape.layers; ++l) {
     if (!model_.shape.each[l].recurrent) continue;
-    const Slice state = state_of(l, states_->table(sequence)[0]);
+    const Slice state = state_of(l, index);
     const uint32_t device = model_.placement.layer(l);
     GRETA_TRY(visit(device, {state.buffer, state.offset, shape.conv_values() * sizeof(float)}));
     const uint64_t scan = state.offset + shape.scan_at() * sizeof(float);
@@ -244,9 +247,7 @@ Status Executor::walk_page(const CachePage& page, const Spans& visit) const {
 
 // A step that fails later forgets what was only recorded, so copies are submitted at once. The host's memory
 // is that of the first device; what the others have of the page passes through their own, and is waited for.
-Status Executor::save_page(const CachePage& page, const Slice& to) {
-  Span span(model_.spans, SpanKind::Copy, "save page");
-  span.event.bytes = to.bytes;
+Status Executor::copy_out(const Walk& walk, const Slice& to) {
   Recordings recordings{on_};
   struct Part {
     uint32_t device;
@@ -256,7 +257,7 @@ Status Executor::save_page(const CachePage& page, const Slice& to) {
   std::vector<uint64_t> used(on_.size());
   uint64_t at = to.offset;
   GRETA_TRY(barrier());
-  GRETA_TRY(walk_page(page, [&](uint32_t device, const Slice& from) -> Status {
+  GRETA_TRY(walk([&](uint32_t device, const Slice& from) -> Status {
     OnDevice& on = on_[device];
     if (from.buffer && device == 0) GRETA_TRY(on.stream->copy({to.buffer, at, from.bytes}, from));
     if (from.buffer && device > 0) {
@@ -277,15 +278,13 @@ Status Executor::save_page(const CachePage& page, const Slice& to) {
   return {};
 }
 
-Status Executor::load_page(const Slice& from, const CachePage& page) {
-  Span span(model_.spans, SpanKind::Copy, "load page");
-  span.event.bytes = from.bytes;
+Status Executor::copy_in(const Slice& from, const Walk& walk) {
   Recordings recordings{on_};
   std::vector<uint64_t> used(on_.size());
   for (uint32_t d = 1; d < on_.size(); ++d) GRETA_TRY(on_device(model_, d, on_[d].stream->wait()));
   uint64_t at = from.offset;
   GRETA_TRY(barrier());  // a step may still write to the page for the one who had it before
-  GRETA_TRY(walk_page(page, [&](uint32_t device, const Slice& to) -> Status {
+  GRETA_TRY(walk([&](uint32_t device, const Slice& to) -> Status {
     OnDevice& on = on_[device];
     if (to.buffer && device == 0) GRETA_TRY(on.stream->copy(to, {from.buffer, at, to.bytes}));
     if (to.buffer && device > 0) {
@@ -303,6 +302,30 @@ Status Executor::load_page(const Slice& from, const CachePage& page) {
   for (uint32_t d = 1; d < on_.size(); ++d) GRETA_TRY(on_device(model_, d, on_[d].stream->wait()));
   recordings.kept = true;
   return {};
+}
+
+Status Executor::save_page(const CachePage& page, const Slice& to) {
+  Span span(model_.spans, SpanKind::Copy, "save page");
+  span.event.bytes = to.bytes;
+  return copy_out([&](const Spans& visit) { return walk_page(page, visit); }, to);
+}
+
+Status Executor::load_page(const Slice& from, const CachePage& page) {
+  Span span(model_.spans, SpanKind::Copy, "load page");
+  span.event.bytes = from.bytes;
+  return copy_in(from, [&](const Spans& visit) { return walk_page(page, visit); });
+}
+
+Status Executor::save_state(uint32_t state, const Slice& to) {
+  Span span(model_.spans, SpanKind::Copy, "save state");
+  span.event.bytes = to.bytes;
+  return copy_out([&](const Spans& visit) { return walk_state(state, visit); }, to);
+}
+
+Status Executor::load_state(const Slice& from, uint32_t state) {
+  Span span(model_.spans, SpanKind::Copy, "load state");
+  span.event.bytes = from.bytes;
+  return copy_in(from, [&](const Spans& visit) { return walk_state(state, visit); });
 }
 
 }  // namespace greta

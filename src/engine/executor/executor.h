@@ -163,6 +163,7 @@ class Executor {
   }
   // Gives the sequence, which has pages for `position` positions, a state that ends there.
   void set_state(uint32_t sequence, uint32_t state, uint32_t position);
+  bool free_state();  // makes sure that there is a free one; false if all are in use
   // Where windows or states lack pages, this gives one up that is only kept for later; false if there is
   // none.
   void set_spare_pages(std::function<bool()> give_up) { spare_pages_ = std::move(give_up); }
@@ -209,6 +210,10 @@ class Executor {
   }
   Status save_page(const CachePage& page, const Slice& to);
   Status load_page(const Slice& from, const CachePage& page);
+  // The same for a state. 0 bytes: layers keep none, or several devices have parts of it.
+  uint64_t kept_state_bytes() const { return states_ && on_.size() == 1 ? saved_state_bytes() : 0; }
+  Status save_state(uint32_t state, const Slice& to);
+  Status load_state(const Slice& from, uint32_t state);
   Status wait_all();  // for everything that was submitted
 
   // Whether a step runs while the host does something else. With several devices the host carries what
@@ -291,9 +296,11 @@ class Executor {
   Status copy_pages();
   Status upload_table(uint32_t group, uint32_t sequence);
   using Spans = std::function<Status(uint32_t device, Slice)>;
+  using Walk = std::function<Status(const Spans& visit)>;
   Status walk_page(const CachePage& page, const Spans& visit) const;
   Status reserve_windows(std::span<const PagePool::Want> wants);
   bool make_window_room();
+  bool make_state_room() { return checkpoints_->give_up() || (spare_pages_ && spare_pages_()); }
   bool has_windows() const { return plan_.groups.count > 1; }
   Status reserve_states(std::span<const PagePool::Want> wants);
   Status check_runs() const;
@@ -303,9 +310,11 @@ class Executor {
   bool stands_at(uint32_t sequence, uint32_t position) const;
   uint32_t first_saved(uint32_t layer, uint32_t positions, CacheForm form) const;
   Status walk_cache(uint32_t sequence, uint32_t positions, CacheForm form, const Spans& visit) const;
-  Status walk_state(uint32_t sequence, const Spans& visit) const;
+  Status walk_state(uint32_t state, const Spans& visit) const;
   Status walk_log(uint32_t sequence, uint32_t positions, const Spans& visit) const;
-  using Walk = std::function<Status(const Spans& visit)>;
+  uint64_t saved_state_bytes() const;
+  Status copy_out(const Walk& walk, const Slice& to);
+  Status copy_in(const Slice& from, const Walk& walk);
   Status load_pages(const Walk& walk, uint64_t bytes, const CacheBytes& fill);
   uint32_t spare_sequence() const { return options_.sequences; }  // owns pages while they are restored
   Status submit_piece(std::span<const Row> rows, uint32_t* flight);

@@ -18,8 +18,13 @@ Status Executor::reserve_states(std::span<const PagePool::Want> wants) {
   if (!states_) return {};
   std::vector<PagePool::Want> one_of_each;
   for (const PagePool::Want& want : wants) one_of_each.push_back({want.sequence, 0, 1});
-  return states_->reserve(one_of_each, &state_copies_,
-                          [this] { return checkpoints_->give_up() || (spare_pages_ && spare_pages_()); });
+  return states_->reserve(one_of_each, &state_copies_, [this] { return make_state_room(); });
+}
+
+bool Executor::free_state() {
+  while (states_->free_pages() == 0)
+    if (!make_state_room()) return false;
+  return true;
 }
 
 void Executor::set_state(uint32_t sequence, uint32_t state, uint32_t position) {

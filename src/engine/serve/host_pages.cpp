@@ -2,27 +2,43 @@
 
 namespace greta {
 
-Status HostPages::allocate(uint32_t slot) {
-  if (slots_[slot].buffer().bytes) return {};
-  return slots_[slot].allocate(executor_.model().first_device(), executor_.page_bytes(), Memory::Readback);
+HostPages::HostPages(Executor& executor, uint64_t bytes)
+    : executor_(executor),
+      pages_(executor.page_bytes(), executor.kept_state_bytes() ? bytes / 2 : bytes),
+      states_(executor.kept_state_bytes(), bytes - pages_.most()) {}
+
+Status HostPages::allocate(Shelf& shelf, uint32_t slot) {
+  if (shelf.slots[slot].buffer().bytes) return {};
+  return shelf.slots[slot].allocate(executor_.model().first_device(), shelf.bytes, Memory::Readback);
 }
 
 Status HostPages::keep(const Executor::CachePage& page, uint32_t slot) {
   return guarded([&]() -> Status {
-    GRETA_TRY(allocate(slot));
-    return executor_.save_page(page, slots_[slot].all());
+    GRETA_TRY(allocate(pages_, slot));
+    return executor_.save_page(page, pages_.slots[slot].all());
   });
 }
 
 Status HostPages::bring_back(uint32_t slot, const Executor::CachePage& page) {
-  return guarded([&] { return executor_.load_page(slots_[slot].all(), page); });
+  return guarded([&] { return executor_.load_page(pages_.slots[slot].all(), page); });
 }
 
-Status HostPages::bytes_of(uint32_t slot, std::span<uint8_t>* out) {
+Status HostPages::keep_state(uint32_t state, uint32_t slot) {
   return guarded([&]() -> Status {
-    GRETA_TRY(allocate(slot));
+    GRETA_TRY(allocate(states_, slot));
+    return executor_.save_state(state, states_.slots[slot].all());
+  });
+}
+
+Status HostPages::bring_state_back(uint32_t slot, uint32_t state) {
+  return guarded([&] { return executor_.load_state(states_.slots[slot].all(), state); });
+}
+
+Status HostPages::bytes_of(Shelf& shelf, uint32_t slot, std::span<uint8_t>* out) {
+  return guarded([&]() -> Status {
+    GRETA_TRY(allocate(shelf, slot));
     GRETA_TRY(executor_.wait_all());
-    *out = {static_cast<uint8_t*>(slots_[slot].buffer().mapped), size_t(executor_.page_bytes())};
+    *out = {static_cast<uint8_t*>(shelf.slots[slot].buffer().mapped), size_t(shelf.bytes)};
     return {};
   });
 }

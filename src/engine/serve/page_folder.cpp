@@ -44,9 +44,10 @@ uint64_t origin_of(const Executor& executor, uint32_t version) {
 }
 
 // Of a cache without windows of their own all pages are whole.
-StateHeader cache_header(const Executor& executor, size_t tokens, bool window) {
-  return state_header(executor, uint32_t(tokens),
-                      window ? Executor::CacheForm::Whole : executor.cache_form());
+StateHeader cache_header(const Executor& executor, size_t tokens, PageFolder::Part part) {
+  return state_header(
+      executor, uint32_t(tokens),
+      part == PageFolder::Part::Page ? Executor::CacheForm::Whole : executor.cache_form());
 }
 
 uint64_t sum_of(PageFolder::Tokens text, std::span<const uint8_t> page) {
@@ -74,8 +75,8 @@ PageFolder::PageFolder(const Executor& executor, const PageFolderOptions& option
   trim();
 }
 
-std::string PageFolder::path_of(uint64_t salt, Tokens text, bool window) const {
-  const StateHeader cache = cache_header(executor_, text.size(), window);
+std::string PageFolder::path_of(uint64_t salt, Tokens text, Part part) const {
+  const StateHeader cache = cache_header(executor_, text.size(), part);
   Checksum sum;
   sum.add(&cache, sizeof cache);
   sum.add(&origin_, sizeof origin_);
@@ -91,26 +92,26 @@ uint64_t PageFolder::room() const {
   return options_.bytes / least;
 }
 
-bool PageFolder::has(uint64_t salt, Tokens text, bool window) const {
-  return access(path_of(salt, text, window).c_str(), F_OK) == 0;
+bool PageFolder::has(uint64_t salt, Tokens text, Part part) const {
+  return access(path_of(salt, text, part).c_str(), F_OK) == 0;
 }
 
-void PageFolder::touch(uint64_t salt, Tokens text, bool window) {
-  const std::string path = path_of(salt, text, window);
+void PageFolder::touch(uint64_t salt, Tokens text, Part part) {
+  const std::string path = path_of(salt, text, part);
   touch_file(path);
   const auto listed = find(path);
   if (listed != files_.end()) std::rotate(listed, listed + 1, files_.end());
 }
 
-void PageFolder::store(uint64_t salt, Tokens text, std::span<const uint8_t> page, bool window) {
+void PageFolder::store(uint64_t salt, Tokens text, std::span<const uint8_t> page, Part part) {
   PageHeader header;
-  header.cache = cache_header(executor_, text.size(), window);
+  header.cache = cache_header(executor_, text.size(), part);
   header.origin = origin_;
   header.salt = salt;
   header.checksum = sum_of(text, page);
   const uint64_t bytes = sizeof header + text.size_bytes() + page.size();
   if (bytes > options_.bytes) return;
-  std::string path = path_of(salt, text, window);
+  std::string path = path_of(salt, text, part);
   const Status status = replace_file(path, {bytes_of(&header, 1), bytes_of(text.data(), text.size()), page});
   if (!status.ok()) {
     if (!std::exchange(warned_, true))
@@ -123,10 +124,10 @@ void PageFolder::store(uint64_t salt, Tokens text, std::span<const uint8_t> page
   trim();
 }
 
-bool PageFolder::load(uint64_t salt, Tokens text, std::span<uint8_t> page, bool window) {
-  const std::string path = path_of(salt, text, window);
+bool PageFolder::load(uint64_t salt, Tokens text, std::span<uint8_t> page, Part part) {
+  const std::string path = path_of(salt, text, part);
   PageHeader header, expected;
-  expected.cache = cache_header(executor_, text.size(), window);
+  expected.cache = cache_header(executor_, text.size(), part);
   expected.origin = origin_;
   expected.salt = salt;
   std::vector<int32_t> tokens(text.size());
@@ -139,7 +140,7 @@ bool PageFolder::load(uint64_t salt, Tokens text, std::span<uint8_t> page, bool 
   expected.checksum = header.checksum;
   if (read && !memcmp(&header, &expected, sizeof header) && std::ranges::equal(tokens, text) &&
       header.checksum == sum_of(text, page)) {
-    touch(salt, text, window);
+    touch(salt, text, part);
     return true;
   }
   remove_file(path);
@@ -149,9 +150,9 @@ bool PageFolder::load(uint64_t salt, Tokens text, std::span<uint8_t> page, bool 
 
 bool PageFolder::remove(uint64_t salt, Tokens text) {
   bool found = false;
-  for (const bool window : {false, true}) {
-    if (!has(salt, text, window)) continue;
-    const std::string path = path_of(salt, text, window);
+  for (const Part part : {Part::Page, Part::NoWindow, Part::State}) {
+    if (!has(salt, text, part)) continue;
+    const std::string path = path_of(salt, text, part);
     remove_file(path);
     forget(path);
     found = true;

@@ -1,6 +1,6 @@
-// Pages of the prefix cache in files, which outlive the program. A file has one page, and the whole text up
-// to its end, so that a page is used for the very text that it was computed from. Its name is a hash of the
-// model, of what computed the page, of the salt and of the text.
+// Pages of the prefix cache in files, which outlive the program. A file has one page, or the state that a
+// model's layers keep behind it, and the whole text up to its end, so that a page is used for the very text that it was computed from. Its name is a hash of the model, of what computed the page,
+// of the salt, of the text and of which of both it is.
 //
 // Nothing in a file is trusted: its size, its header and its text must be those that this executor would have
 // written, and a checksum finds damage. Who can write to the folder can change answers, since keys and values
@@ -28,22 +28,23 @@ class PageFolder {
 
   bool there() const { return !options_.folder.empty(); }
   uint64_t room() const;  // how many pages it may have at most
-  // A page without what layers with a window have of it (`window` is false) has a file of its own.
-  bool has(uint64_t salt, Tokens text, bool window = true) const;
-  void touch(uint64_t salt, Tokens text, bool window = true);  // the page was used now
-  // Writes a page of Executor::page_bytes(). The first failure is a warning in the log, the others are
+  // What a file has: a page, one without what layers with a window have of it, or the state behind it.
+  enum class Part : uint8_t { Page, NoWindow, State };
+  bool has(uint64_t salt, Tokens text, Part part = Part::Page) const;
+  void touch(uint64_t salt, Tokens text, Part part = Part::Page);  // the page was used now
+  // Writes a page of Executor::page_bytes(), or a state of Executor::kept_state_bytes(). The first failure is a warning in the log, the others are
   // silent.
-  void store(uint64_t salt, Tokens text, std::span<const uint8_t> page, bool window = true);
+  void store(uint64_t salt, Tokens text, std::span<const uint8_t> page, Part part = Part::Page);
   // Reads a page. Returns false where there is none, or a damaged one, which is removed.
-  bool load(uint64_t salt, Tokens text, std::span<uint8_t> page, bool window = true);
-  bool remove(uint64_t salt, Tokens text);  // both of its files; false: there is none
+  bool load(uint64_t salt, Tokens text, std::span<uint8_t> page, Part part = Part::Page);
+  bool remove(uint64_t salt, Tokens text);  // all of its files; false: there is none
 
  private:
   struct Written {
     std::string path;
     uint64_t bytes;
   };
-  std::string path_of(uint64_t salt, Tokens text, bool window) const;
+  std::string path_of(uint64_t salt, Tokens text, Part part) const;
   std::vector<Written>::iterator find(const std::string& path);
   void forget(const std::string& path);
   void trim();

@@ -32,6 +32,7 @@ PageIndex::PageIndex(PagePool& pages, Sides sides, uint32_t count, Host host)
       buckets_(std::bit_ceil(std::max(nodes_.size(), size_t(1))), kNone) {
   fill_downwards(&free_, count + host_.slots);
   fill_downwards(&free_slots_, host_.slots);
+  fill_downwards(&free_state_slots_, host_.state_slots);
 }
 
 void PageIndex::text_of(uint32_t at, std::vector<int32_t>* out) const {
@@ -116,7 +117,7 @@ void PageIndex::give_up(uint32_t at, uint32_t slot) {
   if (!kept && host_.lose) host_.lose(at);
   if (windows) {
     node.slot_has_side = kept && node.side != kNone;
-    drop_side(at);
+    free_side(at);
   }
   pages_.drop(std::exchange(node.page, kNone));
   --idle_;
@@ -212,15 +213,40 @@ void PageIndex::remove(uint32_t at) {
 
 void PageIndex::set_side(uint32_t at, uint32_t side) {
   if (side == PagePool::kGone || nodes_[at].side != kNone) return;
+  free_state_slot(at);
   sides_.pool->hold(side);
   nodes_[at].side = side;
   join(with_side_, at, false);
 }
 
-void PageIndex::drop_side(uint32_t at) {
+void PageIndex::free_side(uint32_t at) {
   if (nodes_[at].side == kNone) return;
   leave(with_side_, at);
   sides_.pool->drop(std::exchange(nodes_[at].side, kNone));
+}
+
+void PageIndex::free_state_slot(uint32_t at) {
+  if (nodes_[at].state_slot == kNone) return;
+  leave(with_state_slot_, at);
+  free_state_slots_.push_back(std::exchange(nodes_[at].state_slot, kNone));
+}
+
+void PageIndex::drop_side(uint32_t at) {
+  free_side(at);
+  free_state_slot(at);
+}
+
+// A free slot, if need be that of the state that was not used for longest; kNone if the host has none.
+uint32_t PageIndex::take_state_slot() {
+  const uint32_t oldest = with_state_slot_.oldest;
+  if (free_state_slots_.empty() && oldest != kNone) {
+    if (host_.lose_state) host_.lose_state(oldest);
+    free_state_slot(oldest);
+  }
+  if (free_state_slots_.empty()) return kNone;
+  const uint32_t slot = free_state_slots_.back();
+  free_state_slots_.pop_back();
+  return slot;
 }
 
 void PageIndex::use_side(uint32_t at) {
@@ -230,8 +256,16 @@ void PageIndex::use_side(uint32_t at) {
 }
 
 bool PageIndex::give_up_side() {
-  if (with_side_.oldest == kNone) return false;
-  drop_side(with_side_.oldest);
+  const uint32_t at = with_side_.oldest;
+  if (at == kNone) return false;
+  const uint32_t slot = take_state_slot();
+  const bool kept = slot != kNone && host_.keep_state(nodes_[at].side, slot).ok();
+  if (slot != kNone && !kept) free_state_slots_.push_back(slot);
+  if (!kept && host_.lose_state) host_.lose_state(at);
+  free_side(at);
+  if (!kept) return true;
+  nodes_[at].state_slot = slot;
+  join(with_state_slot_, at, false);
   return true;
 }
 

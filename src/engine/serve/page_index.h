@@ -14,7 +14,8 @@
 // A node may have a *side*: where the cache has a group of windows, the page of that group with its tokens;
 // where layers are recurrent, the state behind its last token. It has it until that is needed for something
 // else. Those that were not used for longest go first, whoever has pinned their nodes. A page of windows
-// follows its node to the host; a state stays on the device.
+// follows its node to the host. A state stays on the device when its node's page moves to the host. Where a
+// state has to go from the device, it moves to a slot for states, if the host has any.
 #pragma once
 #include "engine/executor/executor.h"
 
@@ -28,7 +29,11 @@ class PageIndex {
   struct Host {
     uint32_t slots = 0;  // pages that it has room for
     std::function<Status(const Executor::CachePage& page, uint32_t slot)> keep = {};  // copies it to a slot
-    std::function<void(uint32_t node)> lose = {};  // the node's page or slot will be used for something else
+    // The node's page or slot will be used for something else, and so will its state or the state's slot.
+    std::function<void(uint32_t node)> lose = {};
+    uint32_t state_slots = 0;                                                    // for states
+    std::function<Status(uint32_t state, uint32_t slot)> keep_state = {};        // copies it to a slot
+    std::function<void(uint32_t node)> lose_state = {};  // the node stays, but not its state or state's slot
   };
 
   // What sides of nodes are, and their pool, or null if there are none.
@@ -49,12 +54,16 @@ class PageIndex {
   uint64_t salt(uint32_t node) const { return nodes_[node].salt; }
   uint32_t parent(uint32_t node) const { return nodes_[node].parent; }
   uint32_t side(uint32_t node) const { return nodes_[node].side; }  // kNone: it has none, or it is gone
+  uint32_t state_slot(uint32_t node) const { return nodes_[node].state_slot; }  // kNone: no slot has it
   // Whether the node, or the host, has its side.
-  bool has_side(uint32_t node) const { return nodes_[node].side != kNone || nodes_[node].slot_has_side; }
+  bool has_side(uint32_t node) const {
+    const Node& of = nodes_[node];
+    return of.side != kNone || of.slot_has_side || of.state_slot != kNone;
+  }
   void set_side(uint32_t node, uint32_t side);  // unless `side` is PagePool::kGone or the node has one
   void use_side(uint32_t node);                 // it is used now, if the node has it
   void drop_side(uint32_t node);                // the node has none any more
-  bool give_up_side();  // frees the one that was not used for longest; false: none is left
+  bool give_up_side();  // frees the device's that was not used for longest; false: none is left
   void text_of(uint32_t node, std::vector<int32_t>* out) const;  // from its beginning to the end of the page
   bool idle(uint32_t node) const { return nodes_[node].users == 0; }
 
@@ -83,10 +92,11 @@ class PageIndex {
     uint32_t page = kNone, slot = kNone;  // it has one of them
     uint32_t side = kNone;                // in the pool of sides
     bool slot_has_side = false;
+    uint32_t state_slot = kNone;  // which has its state in place of the device
     uint32_t users = 0;  // pins, and children with users
     uint32_t children = 0, children_on_device = 0;
     uint32_t next_of_hash = 0;  // a list of each bucket
-    Links links, side_links;    // in the lines that the node stands in
+    Links links, side_links;    // in the lines that the node and its side stand in
     uint64_t salt, hash;
     int32_t tokens[kPageTokens];
   };
@@ -101,6 +111,9 @@ class PageIndex {
   void leave(Line& line, uint32_t node);
   bool may_go(const Node& node) const { return node.users == 0 && node.children_on_device == 0; }
   uint32_t take_slot();
+  uint32_t take_state_slot();
+  void free_side(uint32_t node);
+  void free_state_slot(uint32_t node);
   void lost_device_child(uint32_t parent);
   void give_up(uint32_t node, uint32_t slot);
   void forget_leaf(uint32_t node);
@@ -111,11 +124,11 @@ class PageIndex {
   const Sides sides_;
   const Host host_;
   std::vector<Node> nodes_;
-  std::vector<uint32_t> free_, free_slots_;
+  std::vector<uint32_t> free_, free_slots_, free_state_slots_;
   std::vector<uint32_t> buckets_;  // the first node of each hash, kNone if there is none
   Line on_device_;                 // idle nodes without children on the device
   Line on_host_;                   // kept nodes without children
-  Line with_side_{&Node::side_links};
+  Line with_side_{&Node::side_links}, with_state_slot_{&Node::side_links};
   uint32_t idle_ = 0, kept_ = 0;
 };
 

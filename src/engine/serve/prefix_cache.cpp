@@ -1,14 +1,20 @@
 #include "engine/serve/prefix_cache.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace greta {
+
+// Without their states, pages of models that keep some are of no use in a folder.
+static bool has_folder(const Executor& executor, const PrefixCacheOptions& options) {
+  return options.on && (!executor.model().shape.recurrent_layers || executor.kept_state_bytes());
+}
 
 PrefixCache::PrefixCache(Executor& executor, const PrefixCacheOptions& options)
     : executor_(executor),
       options_(options),
       host_pages_(executor, options.on ? options.host_bytes : 0),
-      folder_(executor, options.on && !executor.states() ? options.folder : PageFolderOptions{}),
+      folder_(executor, has_folder(executor, options) ? options.folder : PageFolderOptions{}),
       index_(executor.pages(), sides(executor), executor.plan().pages, host()) {
   executor_.set_spare_pages([this] { return index_.give_up_side(); });
 }
@@ -83,7 +89,7 @@ uint32_t PrefixCache::usable_pages(const User& user) const {
   if (states()) {
     const Reach known = reach(user.salt, user.tokens, user.path.node, user.path.pages);
     if (known.pages > known.usable) user.path.branch = known.pages;
-    return known.usable - user.path.pages;
+    return std::max(known.usable, stored_pages(user)) - user.path.pages;
   }
   if (!windows()) return 1;
   const uint32_t before = user.path.pages, seen = checkpoint_pages(windows()->window());
@@ -95,13 +101,29 @@ uint32_t PrefixCache::usable_pages(const User& user) const {
     bool window = node != PageIndex::kNone && index_.has_side(node);
     if (node == PageIndex::kNone) {
       if (!folder_.there()) break;
-      window = folder_.has(user.salt, text, true);
-      if (!window && !folder_.has(user.salt, text, false)) break;
+      window = folder_.has(user.salt, text);
+      if (!window && !folder_.has(user.salt, text, PageFolder::Part::NoWindow)) break;
     }
     run = window ? run + 1 : 0;
     if (run >= std::min(seen, pages + 1)) best = pages + 1;
   }
   return best - before;
+}
+
+// How many pages of a text the cache and the folder have up to the last one behind which one of both has a
+// state. The folder is searched once for a text.
+uint32_t PrefixCache::stored_pages(const User& user) const {
+  uint32_t node = user.path.node, usable = 0;
+  if (!folder_.there() || std::exchange(user.path.searched, true)) return usable;
+  for (uint32_t pages = user.path.pages; goes_on(user, pages); ++pages) {
+    const PageIndex::Tokens text = user.tokens.first(size_t(pages + 1) * kPageTokens);
+    if (node != PageIndex::kNone) node = index_.find(node, user.salt, text.last(kPageTokens));
+    const bool here = node != PageIndex::kNone;
+    if (!here && !folder_.has(user.salt, text)) break;
+    if ((here && index_.has_side(node)) || folder_.has(user.salt, text, PageFolder::Part::State))
+      usable = pages + 1;
+  }
+  return usable;
 }
 
 // Gives the sequence the next page of group 0.
@@ -135,10 +157,10 @@ bool PrefixCache::adopt_windows(const User& user, uint32_t before) {
 
 // Gives the sequence the state behind its pages.
 bool PrefixCache::adopt_state(const User& user) {
-  const uint32_t state = index_.side(user.path.node), position = user.path.pages * kPageTokens;
-  if (state == PageIndex::kNone) return false;
+  const uint32_t position = user.path.pages * kPageTokens;
+  if (index_.side(user.path.node) == PageIndex::kNone && !bring_state_back(user)) return false;
   index_.use_side(user.path.node);
-  executor_.set_state(user.sequence, state, position);
+  executor_.set_state(user.sequence, index_.side(user.path.node), position);
   if (position > prompt_place(user)) user.path.passing = user.path.node;
   return true;
 }
@@ -152,6 +174,7 @@ uint32_t PrefixCache::adopt(const User& user) {
     index_.unpin(user.path.node);
     user.path = before;
     user.path.looked_up = looked_up;
+    user.path.searched = true;
     return 0;
   };
   for (uint32_t left = usable_pages(user); left; --left)
@@ -226,29 +249,56 @@ void PrefixCache::leave(Path& path) {
 PageIndex::Host PrefixCache::host() {
   PageIndex::Host host = {host_pages_.count()};
   host.keep = [this](const Executor::CachePage& page, uint32_t slot) { return host_pages_.keep(page, slot); };
+  host.state_slots = host_pages_.states();
+  host.keep_state = [this](uint32_t state, uint32_t slot) { return host_pages_.keep_state(state, slot); };
   if (folder_.there()) host.lose = [this](uint32_t node) { store(node); };
+  if (folder_.there() && states()) host.lose_state = [this](uint32_t node) { store_state(node); };
   return host;
 }
 
 // Stores the page of a node in the folder, unless it is there.
 void PrefixCache::store(uint32_t node) {
   if (not_stored_ && not_stored_--) return;
+  store_state(node);
   const Status status = guarded([&]() -> Status {
     const uint64_t salt = index_.salt(node);
     index_.text_of(node, &text_);
-    const bool window = !windows() || index_.has_side(node);
-    if (folder_.has(salt, text_, window)) return folder_.touch(salt, text_, window), Status{};
+    const bool whole = !windows() || index_.has_side(node);
+    const PageFolder::Part part = whole ? PageFolder::Part::Page : PageFolder::Part::NoWindow;
+    if (folder_.has(salt, text_, part)) return folder_.touch(salt, text_, part), Status{};
     uint32_t slot = index_.slot(node);
     if (slot == PageIndex::kNone) {
       slot = host_pages_.spare();
-      GRETA_TRY(host_pages_.keep({index_.page(node), index_.side(node)}, slot));
+      const uint32_t window = windows() ? index_.side(node) : PagePool::kGone;
+      GRETA_TRY(host_pages_.keep({index_.page(node), window}, slot));
     }
     std::span<uint8_t> page;
     GRETA_TRY(host_pages_.bytes_of(slot, &page));
-    folder_.store(salt, text_, page, window);
+    folder_.store(salt, text_, page, part);
     return {};
   });
   (void)status;  // then the page is lost, and will be computed again
+}
+
+// Stores the state behind a node in the folder, if it has one that is not there.
+void PrefixCache::store_state(uint32_t node) {
+  if (!states() || !index_.has_side(node)) return;
+  const Status status = guarded([&]() -> Status {
+    constexpr PageFolder::Part kState = PageFolder::Part::State;
+    const uint64_t salt = index_.salt(node);
+    index_.text_of(node, &text_);
+    if (folder_.has(salt, text_, kState)) return folder_.touch(salt, text_, kState), Status{};
+    uint32_t slot = index_.state_slot(node);
+    if (slot == PageIndex::kNone) {
+      slot = host_pages_.spare_state();
+      GRETA_TRY(host_pages_.keep_state(index_.side(node), slot));
+    }
+    std::span<uint8_t> state;
+    GRETA_TRY(host_pages_.bytes_of_state(slot, &state));
+    folder_.store(salt, text_, state, kState);
+    return {};
+  });
+  (void)status;  // then texts go on from an earlier one
 }
 
 // Makes sure that there is a free page. Returns false if all are in use.
@@ -270,11 +320,12 @@ uint32_t PrefixCache::read_back(const User& user) {
   uint32_t node = PageIndex::kNone;
   const Status status = guarded([&]() -> Status {
     const std::span<const int32_t> text = user.tokens.first(size_t(user.path.pages + 1) * kPageTokens);
-    const bool window = folder_.has(user.salt, text, true);
-    if ((!window && !folder_.has(user.salt, text, false)) || !make_room()) return {};
+    const bool window = folder_.has(user.salt, text);
+    const PageFolder::Part part = window ? PageFolder::Part::Page : PageFolder::Part::NoWindow;
+    if (!folder_.has(user.salt, text, part) || !make_room()) return {};
     std::span<uint8_t> bytes;
     GRETA_TRY(host_pages_.bytes_of(host_pages_.spare(), &bytes));
-    if (!folder_.load(user.salt, text, bytes, window)) return {};
+    if (!folder_.load(user.salt, text, bytes, part)) return {};
     const Executor::CachePage page{executor_.pages().take(), window ? window_page() : PagePool::kGone};
     const Status copied = host_pages_.bring_back(host_pages_.spare(), page);
     if (copied.ok()) node = index_.add(user.path.node, user.salt, text.last(kPageTokens), page);
@@ -302,6 +353,31 @@ uint32_t PrefixCache::bring_back(const User& user) {
   if (page.window != PagePool::kGone) windows()->drop(page.window);  // the node has it now
   ++brought_back_;
   return node;
+}
+
+// Gives the last node of the user's path its state, which the host or the folder has.
+bool PrefixCache::bring_state_back(const User& user) {
+  if (!executor_.free_state()) return false;
+  const uint32_t node = user.path.node, state = states()->take();
+  bool found = true;
+  const Status status = guarded([&]() -> Status {
+    uint32_t slot = index_.state_slot(node);  // it may have left that a moment ago
+    if (slot == PageIndex::kNone) {
+      slot = host_pages_.spare_state();
+      const PageIndex::Tokens text = user.tokens.first(size_t(user.path.pages) * kPageTokens);
+      std::span<uint8_t> bytes;
+      GRETA_TRY(host_pages_.bytes_of_state(slot, &bytes));
+      found = folder_.there() && folder_.load(user.salt, text, bytes, PageFolder::Part::State);
+    }
+    return found ? host_pages_.bring_state_back(slot, state) : Status{};
+  });
+  const bool copied = found && status.ok();
+  if (copied)
+    index_.set_side(node, state);
+  else
+    index_.drop_side(node);
+  states()->drop(state);
+  return copied;
 }
 
 void PrefixCache::drop(const Executor::CachePage& page) {

@@ -22,6 +22,7 @@ class PrefixCache {
     uint32_t node = PageIndex::kRoot;  // of the last page
     uint32_t pages = 0;
     uint32_t looked_up = 0;  // pages that were looked for in the folder
+    bool searched = false;   // the folder, for states
     uint32_t branch = 0;     // pages that others have read as well, behind the last state of the cache
     uint32_t passing = PageIndex::kNone;  // the node whose state goes when there is a later one
   };
@@ -93,9 +94,11 @@ class PrefixCache {
   Reach reach(uint64_t salt, std::span<const int32_t> tokens, uint32_t node = PageIndex::kRoot,
               uint32_t pages = 0) const;
   uint32_t usable_pages(const User& user) const;
+  uint32_t stored_pages(const User& user) const;
   bool adopt_page(const User& user);
   bool adopt_windows(const User& user, uint32_t before);
   bool adopt_state(const User& user);
+  bool bring_state_back(const User& user);
   void keep_state(const User& user);
   uint32_t window_page();
   void drop(const Executor::CachePage& page);
@@ -106,6 +109,7 @@ class PrefixCache {
   bool make_room();
   PageIndex::Host host();
   void store(uint32_t node);
+  void store_state(uint32_t node);
 
   Executor& executor_;
   const PrefixCacheOptions options_;
