@@ -68,6 +68,7 @@ Status read_conversation(const greta_model& model, const greta_request_options& 
   GRETA_TRY(dialect->check_answerable(messages));
   const Tokenizer& tokenizer = *model.model.tokenizer;
   GRETA_TRY(dialect->prompt(tokenizer, messages, &out->prompt_text, &out->tokens));
+  out->places = dialect->message_places(out->tokens);
   GRETA_TRY(within(dialect->hold_request(tokenizer, out->prompt_text, out->reasoning_tokens != 0,
                                          model.runtime->log, &out->grammar, &out->held),
                    "tools"));

@@ -144,6 +144,7 @@ class Executor {
   // Makes a checkpoint at the last multiple of kPageTokens up to `position`, if windows are whole there. That
   // of a state is made at `position`, if no step has gone on from there.
   void keep_checkpoint(uint32_t sequence, uint32_t position);
+  bool has_checkpoints() const { return checkpoints_.has_value(); }
   // Called with each position that an answer has come to, it makes one of a state at each multiple of
   // kPageTokens, in place of the one before, which goes when the answer is known to have come so far.
   void keep_passing_state(uint32_t sequence, uint32_t position);

@@ -186,8 +186,22 @@ uint32_t PrefixCache::adopt(const User& user) {
 
 // The next place at which the user's prompt leaves a state; 0 if there is none.
 uint32_t PrefixCache::next_place(const User& user) {
-  const uint32_t branch = user.path.branch * kPageTokens, last = prompt_place(user);
-  return branch > user.sent && branch < last ? branch : last > user.sent ? last : 0;
+  const uint32_t last = prompt_place(user);
+  uint32_t next = last > user.sent ? last : 0;
+  const auto consider = [&](uint32_t position) {
+    if (position > user.sent) next = std::min(next, position);
+  };
+  consider(user.path.branch * kPageTokens);
+  for (const uint32_t place : user.places) consider(place / kPageTokens * kPageTokens);
+  return next;
+}
+
+// Whether a state stays at a position that the user has come to.
+bool PrefixCache::is_place(const User& user, uint32_t position) {
+  return position == user.path.branch * kPageTokens || position == prompt_place(user) ||
+         std::ranges::any_of(user.places, [&](uint32_t place) {
+           return place / kPageTokens * kPageTokens == position;
+         });
 }
 
 uint32_t PrefixCache::piece(const User& user, uint32_t rows) const {
@@ -227,16 +241,15 @@ void PrefixCache::keep(const User& user) {
   if (states()) keep_state(user);
 }
 
-// A text keeps its states where others may go on: at its branch, at its prompt's end, and the last one behind
-// that. So it takes few, however long it is.
+// A text keeps its states where others may go on: at its branch, where messages begin, at its prompt's end,
+// and the last one behind that. So it takes few, however long it is.
 void PrefixCache::keep_state(const User& user) {
   Path& path = user.path;
   const uint32_t position = path.pages * kPageTokens, state = executor_.state_at(user.sequence, position);
   if (state == PagePool::kGone || index_.has_side(path.node)) return;
   index_.set_side(path.node, state);
   if (path.passing != PageIndex::kNone) index_.drop_side(path.passing);
-  const bool stays = path.pages == path.branch || position == prompt_place(user);
-  path.passing = stays ? PageIndex::kNone : path.node;
+  path.passing = is_place(user, position) ? PageIndex::kNone : path.node;
 }
 
 void PrefixCache::leave(Path& path) {

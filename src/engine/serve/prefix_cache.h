@@ -33,6 +33,7 @@ class PrefixCache {
     std::span<const int32_t> tokens;
     uint32_t sequence, sent;  // tokens whose keys and values are there, or will be by steps under way
     uint32_t prompt;          // tokens of the text that are its prompt
+    std::span<const uint32_t> places = {};  // within the prompt, ascending, at which messages begin
   };
 
   PrefixCache(Executor& executor, const PrefixCacheOptions& options);
@@ -83,6 +84,7 @@ class PrefixCache {
   // The last place before the prompt's end at which a state can be kept.
   static uint32_t prompt_place(const User& user) { return (user.prompt - 1) / kPageTokens * kPageTokens; }
   static uint32_t next_place(const User& user);
+  static bool is_place(const User& user, uint32_t position);
   static PageIndex::Sides sides(Executor& executor);
   PagePool* windows() const { return executor_.windows(); }
   PagePool* states() const { return executor_.states(); }

@@ -173,12 +173,14 @@ Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& opti
   size_t common = 0;
   while (common < held.size() && common + 1 < tokens.size() && held[common] == tokens[common]) ++common;
   GRETA_TRY(session_.truncate(uint32_t(common)));
+  std::vector<uint32_t> places = dialect_.message_places(tokens);
   result->prompt_tokens = uint32_t(tokens.size());
   result->reused_tokens = uint32_t(common);
   size_t prompt_size = tokens.size();
   tokens.erase(tokens.begin(), tokens.begin() + std::ptrdiff_t(common));
 
   GenerateOptions generate;
+  generate.places = std::move(places);
   generate.max_tokens = options.max_tokens;
   generate.ignore_end = options.ignore_end;
   generate.reasoning_tokens = options.reasoning_tokens;

@@ -33,6 +33,27 @@ static std::vector<int32_t> find_spoken(const ChatForm& form, const Vocab& vocab
   return spoken;
 }
 
+// The template is asked what the model's answer begins with.
+static int32_t find_message_token(const ChatTemplate& chat, const Tokenizer& tokenizer) {
+  Value message = Value::dict(), messages = Value::list();
+  message.set("role"sv, "user");
+  message.set("content"sv, "a");
+  messages.push(std::move(message));
+  const jinja::Limits limits = {.steps = 1'000'000, .output_bytes = 1u << 20};
+  std::string said, asked;
+  std::vector<int32_t> tokens;
+  ChatInput input;
+  input.messages = std::move(messages);
+  if (!chat.render(input, limits, &asked).ok()) return kNoToken;
+  input.add_generation_prompt = false;
+  if (!chat.render(input, limits, &said).ok() || !asked.starts_with(said) ||
+      !tokenizer.encode(asked.substr(said.size()), {.add_special = false, .parse_special = true}, &tokens)
+           .ok() ||
+      tokens.empty() || tokenizer.vocab().kind(uint32_t(tokens[0])) != TokenKind::Control)
+    return kNoToken;
+  return tokens[0];
+}
+
 Status ChatManner::open(const Model& model, std::string_view chat_template, const Log& log) {
   GRETA_TRY(chat_template.empty() ? chat.open(model.gguf, *model.tokenizer, log)
                                   : chat.open_text(chat_template, *model.tokenizer));
@@ -43,6 +64,7 @@ Status ChatManner::open(const Model& model, std::string_view chat_template, cons
         chat.fallback());
   form = chat_form(chat.text() + chat.tool_text());
   spoken = find_spoken(form, model.tokenizer->vocab());
+  message_token = find_message_token(chat, *model.tokenizer);
   return {};
 }
 
@@ -336,6 +358,16 @@ Status Dialect::prompt(const Tokenizer& tokenizer, std::span<const Value> messag
     tokens->pop_back();
   if (tokens->empty()) return fail(Code::Argument, "the chat template made nothing of the conversation");
   return {};
+}
+
+std::vector<uint32_t> Dialect::message_places(std::span<const int32_t> tokens) const {
+  std::vector<uint32_t> begins, places;
+  for (uint32_t at = 0; at < tokens.size() && manner_->message_token != kNoToken; ++at)
+    if (tokens[at] == manner_->message_token) begins.push_back(at);
+  if (!continue_answer_ && !begins.empty()) begins.pop_back();  // that of the answer
+  if (begins.size() > 1) places.push_back(begins[1]);
+  if (begins.size() > 2) places.push_back(begins.back());
+  return places;
 }
 
 // Answers that are not taken apart have their reasoning all the same.

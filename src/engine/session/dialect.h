@@ -28,6 +28,7 @@ struct ChatManner {
   ChatTemplate chat;
   ChatForm form;
   std::vector<int32_t> spoken;  // control tokens whose text means something in answers, ascending
+  int32_t message_token = kNoToken;  // the control token with which messages begin, if it is the same for all
 
   // chat_template: as in ChatOptions
   Status open(const Model& model, std::string_view chat_template, const Log& log);
@@ -51,6 +52,10 @@ class Dialect {
   // Renders what the model is to answer, as text and as tokens.
   Status prompt(const Tokenizer& tokenizer, std::span<const jinja::Value> messages, std::string* text,
                 std::vector<int32_t>* tokens) const;
+
+  // Where in the tokens of a prompt its second and its last message begin, ascending: behind what
+  // conversations have in common, and where one is taken up again with another message.
+  std::vector<uint32_t> message_places(std::span<const int32_t> tokens) const;
 
   // Makes the grammar begin behind the reasoning of what the model answers to the text of a prompt.
   Status hold_answer(const Tokenizer& tokenizer, std::string_view prompt,

@@ -41,6 +41,13 @@ class Session::Writer final : public Writing {
   void keep() {
     if (status().ok()) undo_.keep();
   }
+  // How many of its next `rows` tokens a piece of the prompt has, so that it ends where a checkpoint is made.
+  uint32_t piece(uint32_t rows) const {
+    if (!reading() || !session_.executor_->has_checkpoints()) return rows;
+    const std::vector<uint32_t>& places = item_.options.places;
+    const auto next = std::ranges::upper_bound(places, sent());
+    return next == places.end() ? rows : std::min(rows, *next - sent());
+  }
 
  private:
   bool give(int32_t token, const std::string& text, const float*) override {
@@ -55,7 +62,10 @@ class Session::Writer final : public Writing {
     if (done == total) session_.executor_->keep_checkpoint(sequence(), session_.text_.fed);
     return !(o.on_prompt && o.on_prompt(o.user, done, total) != 0) && !session_.take_cancel();
   }
-  void all_sent() override { session_.executor_->keep_checkpoint(sequence(), sent()); }
+  void piece_sent() override {
+    if (!reading() || std::ranges::binary_search(item_.options.places, sent()))
+      session_.executor_->keep_checkpoint(sequence(), sent());
+  }
   // Where the text ends a step may be under way that has moved its state.
   void next_sent() override { session_.executor_->keep_passing_state(sequence(), sent()); }
   void took_back(uint32_t position) override { undo_.to = std::min(undo_.to, position); }
@@ -112,6 +122,7 @@ class Session::Batch final : Steps::Owner {
   // Adds the rows of a text for which there are pages. A text without a page for its next token ends.
   Status add(Writer& writer) {
     Writing::Room room = steps_.room(size_t(std::ranges::count_if(writers_, &Writing::goes_on)));
+    room.rows = writer.piece(room.rows);
     for (;; room.guesses = 0) {
       const Writing::Part part = writer.part(room);
       if (!part.count) return {};

@@ -110,10 +110,7 @@ void Writing::submitted(const Part& part) {
   const bool was_reading = reading();
   sent_ = part.end() - part.guesses;
   drawing_ += part.draws;
-  if (!was_reading)
-    next_sent();
-  else if (!reading())
-    all_sent();
+  was_reading ? piece_sent() : next_sent();
 }
 
 // ---- what becomes of its results ------------------------------------------------------------------

@@ -28,6 +28,10 @@ struct WritingOptions {
   // the text shall end. They are read again from the first on that differs, and read() counts them.
   std::function<Status(std::span<const int32_t> held, std::vector<int32_t>* instead)> on_full = {};
 
+  // Positions within the prompt at which messages of a conversation begin, ascending. A text whose layers
+  // keep states or windows can go on there again.
+  std::vector<uint32_t> places = {};
+
   // Reasoning is closed after this many tokens; -1: when the model closes it, or where a grammar would have
   // too little room behind it.
   int64_t reasoning_tokens = -1;
@@ -136,8 +140,9 @@ class Writing {
   virtual bool give(int32_t token, const std::string& text, const float* logits) = 0;
   // Hears how many of the tokens that are known were read. Returns false to end the text.
   virtual bool read(uint32_t done, uint32_t total) { return (void)done, (void)total, true; }
-  // All tokens that are known are in steps that were submitted, and no step has gone on from there.
-  virtual void all_sent() {}
+  // The tokens up to sent() are in steps that were submitted, the last of which has read known ones, and no
+  // step has gone on from there.
+  virtual void piece_sent() {}
   // A step with the text's next token was submitted, and no step has gone on from there.
   virtual void next_sent() {}
   // Gets the logits behind a token of the prompt, from which the next one's probability follows.
