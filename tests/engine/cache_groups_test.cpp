@@ -3,10 +3,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <cstring>
-#include <random>
 
-#include "engine/serve_rig.h"
-#include "support/model_file.h"
+#include "engine/groups_rig.h"
 #include "support/saved_session.h"
 
 using namespace greta;
@@ -41,238 +39,6 @@ struct Shapes {
   }
 };
 
-// Without a key the model is as the golden.
-std::string windowed(const char* golden, const char* key, uint32_t window) {
-  ModelFile file = read_model(golden);
-  if (key) file.set_u32(key, window);
-  return write_model(file);
-}
-
-struct Windowed {
-  const char* golden;
-  const char* key;
-  uint32_t window;
-};
-constexpr Windowed kModels[] = {{"gemma3-pattern3", "gemma3.attention.sliding_window", 100},
-                                {"gpt-oss-f32", "gpt-oss.attention.sliding_window", 65}};
-// Models whose layers keep states: of a convolution, of the gated delta rule as well, and where no layer
-// attends.
-constexpr Windowed kHybrids[] = {
-    {"lfm2-converted", nullptr, 0}, {"qwen35-converted", nullptr, 0}, {"mamba2-converted", nullptr, 0}};
-
-// Sessions of one executor with windows that give pages back.
-struct Sessions {
-  Engine engine;
-  std::shared_ptr<Executor> executor;
-
-  // `file` is a model's bytes, which outlive this. A large `checkpoint_bytes` keeps all layers in one group,
-  // whose pages stay.
-  Sessions(const std::string& file, uint32_t sequences, uint32_t cache_tokens, uint64_t checkpoint_bytes = 0,
-           uint32_t context = 1024) {
-    EngineOptions options;
-    options.threads = 1;
-    options.executor.context = context;
-    options.executor.sequences = sequences;
-    options.executor.cache_tokens = cache_tokens;
-    options.executor.step_tokens = 64;
-    options.executor.checkpoint_bytes = checkpoint_bytes;
-    open_engine(file, options, &engine);
-    executor = std::shared_ptr<Executor>(engine.executor.get(), [](Executor*) {});
-  }
-  Sessions(std::string&&, uint32_t, uint32_t, uint64_t = 0, uint32_t = 0) = delete;
-  std::unique_ptr<Session> open() {
-    std::unique_ptr<Session> session;
-    REQUIRE(Session::open(executor, &session).ok());
-    return session;
-  }
-  uint32_t vocab() const { return engine.model->shape.vocab; }
-};
-constexpr uint64_t kOneGroup = uint64_t(1) << 40;
-
-std::vector<float> logits_of(Session& session, std::span<const int32_t> tokens, Status* status) {
-  const float* logits = nullptr;
-  *status = session.eval(tokens, OutputRows::Last, &logits);
-  if (!status->ok()) return {};
-  return {logits, logits + session.executor().model().shape.vocab};
-}
-
-// A session that never lost a page, brought to each text. One with states reads each from its beginning.
-struct Reference {
-  Sessions sessions;
-  std::unique_ptr<Session> session = sessions.open();
-
-  explicit Reference(const std::string& file) : sessions(file, 1, 0, kOneGroup) {
-    REQUIRE(sessions.executor->plan().groups.count == 1);
-  }
-  std::vector<float> after(std::span<const int32_t> text) {
-    const std::span<const int32_t> held = session->tokens();
-    const auto differs = std::mismatch(held.begin(), held.end(), text.begin(), text.end()).first;
-    const bool states = sessions.executor->plan().states;
-    const size_t same = states ? 0 : std::min<size_t>(size_t(differs - held.begin()), text.size() - 1);
-    REQUIRE(session->truncate(uint32_t(same)).ok());
-    Status status;
-    std::vector<float> logits = logits_of(*session, text.subspan(same), &status);
-    REQUIRE(status.ok());
-    return logits;
-  }
-};
-
-// Random calls on a few sessions.
-class RandomCalls {
- public:
-  RandomCalls(const Windowed& model, uint32_t seed)
-      : file_(windowed(model.golden, model.key, model.window)),
-        reference_(file_),
-        sessions_(file_, kSessions, 1536),
-        random_(seed) {
-    REQUIRE(sessions_.executor->plan().groups.count == (model.key ? 2 : 1));
-    REQUIRE(bool(sessions_.executor->plan().states) == !model.key);
-    sessions_.engine.model->log = {[](void* user, uint32_t level, const char* text) {
-                                     static_cast<RandomCalls*>(user)->again_ +=
-                                         LogLevel(level) == LogLevel::Debug && strstr(text, "read again");
-                                   },
-                                   this};
-    for (auto& session : open_) session = sessions_.open();
-  }
-
-  void run(int calls) {
-    for (int i = 0; i < calls; ++i) {
-      INFO("call " << i);
-      Session& session = *open_[random_() % kSessions];
-      switch (random_() % 8) {
-        case 0:
-          truncate(session);
-          break;
-        case 1:
-          fork();
-          break;
-        case 2:
-          save_it(session);
-          break;
-        case 3:
-          restore_it(session);
-          break;
-        case 4:
-          generate(session);
-          break;
-        default:
-          eval(session);
-      }
-    }
-    CHECK(full_ > 0);
-    CHECK(again_ > 0);
-  }
-  // All pages are free again when all sessions are gone.
-  void check_clean() {
-    for (auto& session : open_) session.reset();
-    Executor& executor = *sessions_.executor;
-    while (executor.windows() && executor.windows()->free_pages() < executor.plan().groups.group[1].pages)
-      REQUIRE(executor.free_window_page());
-    CHECK(executor.pages().free_pages() == executor.plan().pages);
-  }
-
- private:
-  static constexpr uint32_t kSessions = 3;
-
-  std::vector<int32_t> some(uint32_t most) {
-    std::vector<int32_t> tokens(1 + random_() % most);
-    for (int32_t& token : tokens) token = int32_t(3 + random_() % (sessions_.vocab() - 3));
-    return tokens;
-  }
-  std::vector<int32_t> text_of(const Session& session) const {
-    return {session.tokens().begin(), session.tokens().end()};
-  }
-  // A call that found no pages has changed nothing. Then somebody makes room.
-  void full(Session& session, const Status& status, const std::vector<int32_t>& before) {
-    INFO(error_text());
-    REQUIRE(status.code == Code::Full);
-    REQUIRE(text_of(session) == before);
-    ++full_;
-    REQUIRE(open_[random_() % kSessions]->truncate(0).ok());
-  }
-  void eval(Session& session) {
-    std::vector<int32_t> text = text_of(session);
-    const std::vector<int32_t> more = some(random_() % 4 ? 150 : 1);
-    Status status;
-    const std::vector<float> logits = logits_of(session, more, &status);
-    if (!status.ok()) return full(session, status, text);
-    text.insert(text.end(), more.begin(), more.end());
-    REQUIRE(text_of(session) == text);
-    REQUIRE(logits == reference_.after(text));
-  }
-  void generate(Session& session) {
-    std::vector<int32_t> text = text_of(session);
-    const std::vector<int32_t> more = some(30);
-    GenerateOptions options;
-    options.max_tokens = 4;
-    options.ignore_end = true;
-    GenerateResult result;
-    const Status status = session.generate(more, options, &result);
-    if (!status.ok()) return full(session, status, text);
-    CHECK(result.prompt_tokens == more.size());
-    const std::vector<int32_t> now = text_of(session);
-    text.insert(text.end(), more.begin(), more.end());
-    REQUIRE(std::equal(text.begin(), text.end(), now.begin()));
-    for (size_t at = text.size(); at < now.size(); ++at) {
-      const std::vector<float> logits = reference_.after(std::span(now).first(at));
-      REQUIRE(now[at] == std::ranges::max_element(logits) - logits.begin());
-    }
-  }
-  void truncate(Session& session) {
-    std::vector<int32_t> text = text_of(session);
-    const size_t position = text.size() - std::min<size_t>(text.size(), random_() % 300);
-    REQUIRE(session.truncate(uint32_t(position)).ok());
-    text.resize(position);
-    REQUIRE(text_of(session) == text);
-  }
-  void fork() {
-    const uint32_t to = random_() % kSessions, from = random_() % kSessions;
-    if (to == from) return;
-    open_[to].reset();
-    const Status status = open_[from]->fork(&open_[to]);
-    INFO(error_text());
-    REQUIRE(status.ok());
-    REQUIRE(text_of(*open_[to]) == text_of(*open_[from]));
-  }
-  void save_it(Session& session) {
-    std::string bytes;
-    const std::vector<int32_t> text = text_of(session);
-    const Status status = save(session, &bytes);
-    if (!status.ok()) return full(session, status, text);
-    CHECK(bytes.size() == session.state_bytes());
-    if (saved_.size() == 8) saved_.erase(saved_.begin());
-    saved_.push_back({text, std::move(bytes)});
-  }
-  void restore_it(Session& session) {
-    if (saved_.empty()) return;
-    const Saved& saved = saved_[random_() % saved_.size()];
-    const std::vector<int32_t> before = text_of(session);
-    const Status status = restore(session, saved.bytes);
-    if (!status.ok()) return full(session, status, before);
-    REQUIRE(text_of(session) == saved.text);
-  }
-
-  struct Saved {
-    std::vector<int32_t> text;
-    std::string bytes;
-  };
-  const std::string file_;
-  Reference reference_;
-  Sessions sessions_;
-  std::mt19937 random_;
-  std::unique_ptr<Session> open_[kSessions];
-  std::vector<Saved> saved_;
-  uint32_t full_ = 0, again_ = 0;
-};
-
-void run_random_calls(std::span<const Windowed> models, int calls) {
-  for (const Windowed& model : models) DYNAMIC_SECTION(model.golden) {
-      RandomCalls random(model, 7);
-      random.run(calls);
-      random.check_clean();
-    }
-}
-
 }  // namespace
 
 TEST_CASE("cache groups: what the cache of known shapes takes", "[engine][groups]") {
@@ -287,17 +53,8 @@ TEST_CASE("cache groups: what the cache of known shapes takes", "[engine][groups
   CHECK(gemma3_27b.bytes(32768, 1, 40 * page) == gemma3_27b.bytes(32768, 1, 17 * page) + 23 * page);
 }
 
-TEST_CASE("cache groups: random calls give the bits of reading a text from its beginning",
-          "[engine][groups]") {
-  run_random_calls(kModels, 200);
-}
-
-TEST_CASE("states: random calls give the bits of reading a text from its beginning", "[engine][groups]") {
-  run_random_calls(kHybrids, 200);
-}
-
 TEST_CASE("states: the plan counts them, and a saved state of another model is refused", "[engine][groups]") {
-  const Windowed& model = kHybrids[1];
+  const Windowed& model = kHybridModels[1];
   const std::string file = windowed(model.golden, nullptr, 0), lfm2 = windowed("lfm2-converted", nullptr, 0);
   Sessions sessions(file, 2, 0), others(lfm2, 1, 0);
   const ExecutorPlan& plan = sessions.executor->plan();
@@ -349,7 +106,7 @@ TEST_CASE("cache groups: each turn of a conversation reads its new tokens and fe
 
 TEST_CASE("cache groups: a session of the first version is read, and one of the second where pages stay",
           "[engine][groups][state]") {
-  for (const Windowed& model : kModels) DYNAMIC_SECTION(model.golden) {
+  for (const Windowed& model : kWindowedModels) DYNAMIC_SECTION(model.golden) {
       const std::string file = windowed(model.golden, model.key, model.window);
       Sessions stay(file, 1, 0, kOneGroup), go(file, 1, 0);
       Reference reference(file);
@@ -389,7 +146,7 @@ TEST_CASE("cache groups: a session of the first version is read, and one of the 
 
 TEST_CASE("cache groups: answers of requests do not depend on what was cached, lost or set back",
           "[serve][groups]") {
-  const Windowed& model = kModels[GENERATE(0, 1)];
+  const Windowed& model = kWindowedModels[GENERATE(0, 1)];
   const bool ahead = GENERATE(false, true);
   const std::string file = windowed(model.golden, model.key, model.window);
   ExecutorOptions sizes{.context = 1024, .sequences = 3, .cache_tokens = 1344, .step_tokens = 64};
