@@ -102,8 +102,8 @@ TEST_CASE("states: requests that arrive together compute a shared prompt once", 
 
 TEST_CASE("states: each turn of a conversation reads its new tokens and at most 64 more", "[serve][groups]") {
   const std::string file = file_of("qwen35-converted");
-  Rig rig({.context = 15000, .sequences = 2}, {}, GENERATE(false, true), file);
   const bool reasons = GENERATE(false, true);  // then the next turn leaves the answer's beginning out
+  Rig rig({.context = 15000, .sequences = 2}, {}, reasons, file);
   Tokens text;
   for (uint32_t turn = 0; turn < 40; ++turn) {
     const Tokens fresh = some_tokens(300, turn);
