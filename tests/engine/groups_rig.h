@@ -18,7 +18,7 @@ struct Windowed {
   uint32_t window;
 };
 constexpr Windowed kWindowedModels[] = {{"gemma3-pattern3", "gemma3.attention.sliding_window", 100},
-                                {"gpt-oss-f32", "gpt-oss.attention.sliding_window", 65}};
+                                        {"gpt-oss-f32", "gpt-oss.attention.sliding_window", 65}};
 // Models whose layers keep states: of a convolution, of the gated delta rule as well, and where no layer
 // attends.
 constexpr Windowed kHybridModels[] = {

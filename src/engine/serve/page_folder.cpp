@@ -45,9 +45,8 @@ uint64_t origin_of(const Executor& executor, uint32_t version) {
 
 // Of a cache without windows of their own all pages are whole.
 StateHeader cache_header(const Executor& executor, size_t tokens, PageFolder::Part part) {
-  return state_header(
-      executor, uint32_t(tokens),
-      part == PageFolder::Part::Page ? Executor::CacheForm::Whole : executor.cache_form());
+  return state_header(executor, uint32_t(tokens),
+                      part == PageFolder::Part::Page ? Executor::CacheForm::Whole : executor.cache_form());
 }
 
 uint64_t sum_of(PageFolder::Tokens text, std::span<const uint8_t> page) {

@@ -1,6 +1,7 @@
 // Pages of the prefix cache in files, which outlive the program. A file has one page, or the state that a
-// model's layers keep behind it, and the whole text up to its end, so that a page is used for the very text that it was computed from. Its name is a hash of the model, of what computed the page,
-// of the salt, of the text and of which of both it is.
+// model's layers keep behind it, and the whole text up to its end, so that a page is used for the very text
+// that it was computed from. Its name is a hash of the model, of what computed the page, of the salt, of the
+// text and of which of both it is.
 //
 // Nothing in a file is trusted: its size, its header and its text must be those that this executor would have
 // written, and a checksum finds damage. Who can write to the folder can change answers, since keys and values
@@ -32,8 +33,8 @@ class PageFolder {
   enum class Part : uint8_t { Page, NoWindow, State };
   bool has(uint64_t salt, Tokens text, Part part = Part::Page) const;
   void touch(uint64_t salt, Tokens text, Part part = Part::Page);  // the page was used now
-  // Writes a page of Executor::page_bytes(), or a state of Executor::kept_state_bytes(). The first failure is a warning in the log, the others are
-  // silent.
+  // Writes a page of Executor::page_bytes(), or a state of Executor::kept_state_bytes(). The first failure is
+  // a warning in the log, the others are silent.
   void store(uint64_t salt, Tokens text, std::span<const uint8_t> page, Part part = Part::Page);
   // Reads a page. Returns false where there is none, or a damaged one, which is removed.
   bool load(uint64_t salt, Tokens text, std::span<uint8_t> page, Part part = Part::Page);

@@ -31,8 +31,8 @@ class PageIndex {
     std::function<Status(const Executor::CachePage& page, uint32_t slot)> keep = {};  // copies it to a slot
     // The node's page or slot will be used for something else, and so will its state or the state's slot.
     std::function<void(uint32_t node)> lose = {};
-    uint32_t state_slots = 0;                                                    // for states
-    std::function<Status(uint32_t state, uint32_t slot)> keep_state = {};        // copies it to a slot
+    uint32_t state_slots = 0;                                              // for states
+    std::function<Status(uint32_t state, uint32_t slot)> keep_state = {};  // copies it to a slot
     std::function<void(uint32_t node)> lose_state = {};  // the node stays, but not its state or state's slot
   };
 

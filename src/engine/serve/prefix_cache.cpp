@@ -199,9 +199,8 @@ uint32_t PrefixCache::next_place(const User& user) {
 // Whether a state stays at a position that the user has come to.
 bool PrefixCache::is_place(const User& user, uint32_t position) {
   return position == user.path.branch * kPageTokens || position == prompt_place(user) ||
-         std::ranges::any_of(user.places, [&](uint32_t place) {
-           return place / kPageTokens * kPageTokens == position;
-         });
+         std::ranges::any_of(user.places,
+                             [&](uint32_t place) { return place / kPageTokens * kPageTokens == position; });
 }
 
 uint32_t PrefixCache::piece(const User& user, uint32_t rows) const {
