@@ -91,8 +91,9 @@ class Request final : public Writing {
     return options.use_cache && !every_row && !options.state;
   }
   PrefixCache::User in_cache() {
-    return {path_,  options_.cache_salt(), tokens(), sequence(),
-            sent(), uint32_t(options_.tokens.size()), options_.places};
+    return {
+        path_,          options_.cache_salt(), tokens(), sequence(), sent(), uint32_t(options_.tokens.size()),
+        options_.places};
   }
   uint64_t admission() const { return admission_; }    // in the order of first admissions; 0: never yet
   uint64_t line_since() const { return line_since_; }  // how many were admitted when it joined the line
