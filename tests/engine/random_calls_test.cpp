@@ -55,7 +55,7 @@ class RandomCalls {
   RandomCalls(const Windowed& model, uint32_t seed)
       : file_(windowed(model.golden, model.key, model.window)),
         reference_(file_),
-        sessions_(file_, kSessions + 2, 1536),
+        sessions_(file_, kSessions + kRequests, 1536),
         requests_(sessions_, how_requests_run(seed)),
         alone_(reference_.sessions, {.prefix_cache = false}),
         random_(seed) {
@@ -113,7 +113,7 @@ class RandomCalls {
   }
 
  private:
-  static constexpr uint32_t kSessions = 3;
+  static constexpr uint32_t kSessions = 3, kRequests = 4;
 
   static SchedulerOptions how_requests_run(uint32_t seed) {
     SchedulerOptions options;
@@ -153,7 +153,7 @@ class RandomCalls {
   void ask() {
     std::vector<std::shared_ptr<Request>> asked;
     std::vector<RequestOptions> wanted;
-    for (uint32_t i = 0, count = 1 + random_() % 4; i < count; ++i) {
+    for (uint32_t i = 0, count = 1 + random_() % kRequests; i < count; ++i) {
       std::vector<int32_t> text;
       if (!asked_.empty()) text = asked_[random_() % asked_.size()];
       text.resize(std::min<size_t>(text.size(), random_() % 400));
