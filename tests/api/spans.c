@@ -20,7 +20,7 @@ typedef struct Heard {
 
 static void hear(void* user, const greta_span* span) {
   Heard* heard = user;
-  if (heard->count == kMostSpans || span->kind >= kKinds) return;
+  if (heard->count == kMostSpans || (int)span->kind >= kKinds) return;
   heard->unnamed += !span->name[0] || (span->kind == GRETA_SPAN_LAUNCH && !span->stage[0]);
   heard->backward += span->end_ns < span->begin_ns || span->struct_size != sizeof *span;
   heard->spans[heard->count++] = *span;

@@ -379,8 +379,8 @@ Json as_json(const Contents& contents) {
 
 // Prints the plan of a step.
 int explain(const InfoOptions& options, const std::string& path, const greta_file* file) {
-  const Runtime runtime = open_runtime(options.engine.device, path);
   const greta_executor_options executor = executor_options(options.engine.context, trained_context(file), 1);
+  const Runtime runtime = open_runtime(options.engine.device, path, executor);
   const StepPlan plan =
       read_step_plan(runtime.get(), file, options.engine.device, executor, options.tokens, options.depth);
   if (options.output == "svg") {
