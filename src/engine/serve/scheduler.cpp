@@ -146,7 +146,8 @@ void Scheduler::keep_state(Request& request) {
   const Status status = guarded([&]() -> Status {
     const size_t fed = std::min<size_t>(request.sent(), request.tokens().size());
     SavedState state;
-    GRETA_TRY(save_state(executor_, request.sequence(), request.tokens().first(fed), &state));
+    GRETA_TRY(save_state(executor_, request.sequence(), request.tokens().first(fed),
+                         identity_of(request.options().adapters), &state));
     return request.keep_state(std::move(state)), Status{};
   });
   if (!status.ok()) request.keep_state_failure(status);

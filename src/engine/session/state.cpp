@@ -158,11 +158,10 @@ Status read_state(const Source& source, const Executor& executor, SavedState* ou
   return reader.failed ? status : within(status, "%s", source.name(0));
 }
 
-Status save_state(Executor& executor, uint32_t sequence, std::span<const int32_t> tokens, SavedState* out) {
+Status save_state(Executor& executor, uint32_t sequence, std::span<const int32_t> tokens, uint64_t adapters,
+                  SavedState* out) {
   const uint32_t count = uint32_t(tokens.size());
-  SavedState state{state_header(executor, count, identity_of(executor.adapters(sequence))),
-                   {tokens.begin(), tokens.end()},
-                   {}};
+  SavedState state{state_header(executor, count, adapters), {tokens.begin(), tokens.end()}, {}};
   state.cache.reserve(executor.cache_bytes(count, form_of(state.header)));
   GRETA_TRY(executor.save_cache(sequence, count, [&](const uint8_t* bytes, uint64_t more) {
     state.cache.insert(state.cache.end(), bytes, bytes + more);

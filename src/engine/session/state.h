@@ -71,7 +71,8 @@ struct SavedState {
 // Reads and checks a whole state. Any thread may do so.
 Status read_state(const Source& source, const Executor& executor, SavedState* out, uint64_t adapters = 0);
 // Copies the cache of the sequence's tokens, with which it can go on.
-Status save_state(Executor& executor, uint32_t sequence, std::span<const int32_t> tokens, SavedState* out);
+Status save_state(Executor& executor, uint32_t sequence, std::span<const int32_t> tokens, uint64_t adapters,
+                  SavedState* out);
 // Fills the sequence's cache with a state that the executor can hold.
 Status load_state(const SavedState& state, Executor& executor, uint32_t sequence);
 Status write_state(const SavedState& state, Session::WriteState write, void* user);
