@@ -1,7 +1,6 @@
 #include "engine/write/writing.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 namespace greta {
@@ -299,7 +298,10 @@ Status Writing::end(StopReason reason) {
 void Writing::fail(Status status) {
   goes_on_ = false;
   status_ = status;
-  std::snprintf(error_, sizeof error_, "%s", error_text());
+  const char* text = error_text();
+  const size_t bytes = std::min(strlen(text), sizeof error_ - 1);
+  memcpy(error_, text, bytes);
+  error_[bytes] = 0;
   note_times();
 }
 
