@@ -7,6 +7,7 @@ import signal
 import tempfile
 import threading
 import unittest
+from unittest import mock
 
 from support import MODEL, PROMPT, ModelTest, greta, main, open_model, run_program
 
@@ -109,6 +110,20 @@ class Closing(unittest.TestCase):
                      request.result, request.cancel):
             with self.assertRaisesRegex(greta.GretaError, "closed"):
                 call()
+
+    def test_a_model_that_is_closed_while_a_session_is_opened(self):
+        model, handle_of = open_model(), greta.Session._handle_of
+
+        def late(session, pointer):
+            model.close()
+            return handle_of(session, pointer)
+
+        with mock.patch.object(greta.Session, "_handle_of", late):
+            session = model.session()
+        self.assertTrue(session.closed)
+        self.assertEqual((session._handle.pointer, model._handle.pointer), (0, 0))
+        with self.assertRaisesRegex(greta.ClosedError, "closed"):
+            session.eval("x")
 
     def test_any_order_and_the_collector(self):
         done = run_program("""

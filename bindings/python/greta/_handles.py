@@ -34,7 +34,8 @@ class Guard:
 
 
 class Handle:
-    """The pointer of an object. `close` is the function that takes it back."""
+    """The pointer of an object. `close` is the function that takes it back. A child is made while its parent is in use,
+    so that the parent cannot go before it knows of the child."""
 
     __slots__ = ("kind", "pointer", "parent", "children", "users", "closing", "guard", "_close", "_cancel")
 
@@ -46,6 +47,9 @@ class Handle:
         self.users, self.closing = 0, False
         with _state:
             (parent.children if parent else _roots).add(self)
+            orphan = parent is not None and parent.closing
+        if orphan:  # The parent was closed while this was opened, and has told its children without it.
+            self.close()
 
     def enter(self) -> int:
         """The pointer, for one call. `leave` must follow."""

@@ -153,7 +153,7 @@ class Model(Closable):
         with self.runtime._handle as on:
             status = callback.call(lib.greta_model_open, on, ctypes.byref(options), ctypes.byref(pointer))
             check(status)
-        self._handle = Handle("model", pointer.value or 0, lib.greta_model_close, self.runtime._handle)
+            self._handle = Handle("model", pointer.value or 0, lib.greta_model_close, self.runtime._handle)
         self._own_service: Service | None = None
         self._opening = threading.Lock()
 

@@ -45,8 +45,8 @@ class Request(Closable):
         pointer = ctypes.c_void_p()
         with service._handle as at:
             check(lib.greta_service_add(at, ctypes.byref(asked.request), ctypes.byref(pointer)))
-        self._handle = Handle("request", pointer.value or 0, lib.greta_request_close, service._handle, self._guard,
-                              lib.greta_request_cancel)
+            self._handle = Handle("request", pointer.value or 0, lib.greta_request_close, service._handle, self._guard,
+                                  lib.greta_request_cancel)
         self._event = make(c.greta_request_event)
         self._at_event, self._last = ctypes.byref(self._event), cast(Event, None)
         self._wants_logprobs = bool(asked.request.logprobs)

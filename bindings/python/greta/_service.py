@@ -110,10 +110,10 @@ class Service(Closable):
         try:
             with model._handle as of:
                 check(callback.call(lib.greta_service_open, of, ctypes.byref(options), ctypes.byref(pointer)))
+                self._handle = Handle("service", pointer.value or 0, _closing(self._ready), model._handle)
         except BaseException:
             os.close(self._ready)
             raise
-        self._handle = Handle("service", pointer.value or 0, _closing(self._ready), model._handle)
 
     @property
     def model(self) -> Model:

@@ -69,7 +69,7 @@ class Session(Closable):
         pointer = ctypes.c_void_p()
         with model._handle as of:
             check(lib.greta_session_open(of, ctypes.byref(options), ctypes.byref(pointer)))
-        self._handle = self._handle_of(pointer)
+            self._handle = self._handle_of(pointer)
 
     def _handle_of(self, pointer: ctypes.c_void_p) -> Handle:
         return Handle("session", pointer.value or 0, lib.greta_session_close, self.model._handle, self._guard,
