@@ -75,7 +75,7 @@ class RandomCalls {
     for (int i = 0; i < calls; ++i) {
       INFO("call " << i);
       Session& session = *open_[random_() % kSessions];
-      switch (random_() % 9) {
+      switch (random_() % (with_requests_ ? 9 : 8)) {
         case 0:
           truncate(session);
           break;

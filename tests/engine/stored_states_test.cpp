@@ -60,7 +60,8 @@ void damage(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("states: those that the device has no room for move to the host's memory", "[serve][groups]") {
+TEST_CASE("states: those that the device has no room for move to the host's memory",
+          "[serve][groups][one-device]") {
   const std::string file = hybrid(GENERATE(0, 1, 2));
   StoredStates rig(file, GENERATE(false, true));
   std::vector<std::vector<int32_t>> expected;
@@ -81,7 +82,7 @@ TEST_CASE("states: those that the device has no room for move to the host's memo
 }
 
 TEST_CASE("states: they outlive the scheduler in a folder, and a damaged one is computed again",
-          "[serve][groups]") {
+          "[serve][groups][one-device]") {
   const std::string file = hybrid(GENERATE(0, 1, 2));
   StoredStates rig(file, GENERATE(false, true));
   rig.options.host_cache_bytes = GENERATE(uint64_t(0), uint64_t(1) << 20);
@@ -115,7 +116,8 @@ TEST_CASE("states: they outlive the scheduler in a folder, and a damaged one is 
   rig.restart();
 }
 
-TEST_CASE("states: where neither memory nor the folder has room, texts are read anew", "[serve][groups]") {
+TEST_CASE("states: where neither memory nor the folder has room, texts are read anew",
+          "[serve][groups][one-device]") {
   const std::string file = hybrid(GENERATE(0, 1, 2));
   StoredStates rig(file, false);
   rig.use_folder(1);
@@ -128,7 +130,8 @@ TEST_CASE("states: where neither memory nor the folder has room, texts are read 
   CHECK(answer.tokens == expected);
 }
 
-TEST_CASE("states: answers do not depend on what moves between device, host and folder", "[serve][groups]") {
+TEST_CASE("states: answers do not depend on what moves between device, host and folder",
+          "[serve][groups][one-device]") {
   const std::string file = hybrid(GENERATE(0, 1, 2));
   const ExecutorOptions sizes{
       .context = 1024, .sequences = 3, .cache_tokens = 1024, .step_tokens = 64, .checkpoint_bytes = 1};
