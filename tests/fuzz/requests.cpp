@@ -109,7 +109,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     reply->send(error_response(route->form, refused));
   }
   const auto until = std::chrono::steady_clock::now() + kPatience;
-  for (bool cancelled = false; hosted->jobs->active() > 0;) {
+  for (bool cancelled = false; hosted->jobs->active() > 0 || reply->ends == 0;) {
     if (!cancelled && std::chrono::steady_clock::now() > until) {
       hosted->jobs->cancel_all();
       cancelled = true;
