@@ -1,8 +1,8 @@
 // The CPU device: kernels are functions, memory is host memory, and a stream is a list of commands.
 //
-// submit() makes recorded commands ready, and wait() runs them. Each worker walks the whole list and does its
-// fixed share of every command. So a step costs one start of the pool and one meeting of the workers for each
-// barrier, and its bits do not depend on the number of threads.
+// submit() makes recorded commands ready, and wait() runs them. Each active worker walks the whole list and
+// does an equal share of every command. So a step costs one start of the pool and one meeting of the workers
+// for each barrier, and its bits do not depend on the number of threads.
 #pragma once
 #include <atomic>
 #include <condition_variable>
