@@ -7,7 +7,7 @@ install(TARGETS greta greta_embedded EXPORT gretaTargets)
 if(GRETA_SHARED AND TARGET greta_shared)
   install(TARGETS greta_shared EXPORT gretaTargets)
 endif()
-install(FILES greta.h TYPE INCLUDE)
+install(FILES greta.h greta_compute.h TYPE INCLUDE)
 if(TARGET greta-cli)
   install(TARGETS greta-cli)
   if(TARGET greta_serve_objects)  # the same program under the name of its server

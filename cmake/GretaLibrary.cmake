@@ -58,9 +58,11 @@ function(greta_single_object_library name)
       $<$<NOT:$<LINK_LANGUAGE:CXX>>:stdc++> $<$<NOT:$<LINK_LANGUAGE:CXX>>:m>)
   endif()
   target_link_libraries(${name} INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
-  # Only the header, not the folder that it lies in.
-  configure_file("${CMAKE_CURRENT_SOURCE_DIR}/${name}.h"
-    "${CMAKE_CURRENT_BINARY_DIR}/include/${name}.h" COPYONLY)
+  # Only the headers, not the folder that they lie in.
+  foreach(header ${name}.h ${name}_compute.h)
+    configure_file("${CMAKE_CURRENT_SOURCE_DIR}/${header}" "${CMAKE_CURRENT_BINARY_DIR}/include/${header}"
+      COPYONLY)
+  endforeach()
   greta_show_header(${name})
 
   add_library(${name}_embedded INTERFACE)

@@ -13,8 +13,8 @@ jobs_of_fuzz() {
     [model]="src/gguf src/engine src/graph src/compute models" [sampler]="src/engine/sampling"
     [packed]="src/platform/files/packed*"
     [pages]="src/engine/serve src/engine/executor src/platform/files/folder*"
-    [requests]="tools/serve src/api src/engine/serve greta.h"
-    [api]="src/api greta.h src/engine src/text src/gguf src/platform")
+    [requests]="tools/serve src/api src/engine/serve greta.h greta_compute.h"
+    [api]="src/api greta.h greta_compute.h src/engine src/text src/gguf src/platform")
   for file in tests/fuzz/*.cpp; do
     name=$(basename "$file" .cpp)
     [ "$name" != replay ] || continue

@@ -69,7 +69,7 @@ lavapipe_tests() {
   job "devices" "devices" \
     "kernel:*_test src/runtime src/platform backends/vulkan tests/runtime tests/support $mesa" \
     on_lavapipe 256 "[runtime]~[vulkan]"
-  job "models" "api" "$models src/api tests/api greta.h" on_lavapipe 256 "api: *"
+  job "models" "api" "$models src/api tests/api greta.h greta_compute.h" on_lavapipe 256 "api: *"
   job "models" "goldens of tales-llama" "$models" goldens tales-llama
   job "models" "goldens of others" "$models" goldens stories260K babyllama llama-2
 }

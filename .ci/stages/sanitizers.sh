@@ -24,8 +24,8 @@ jobs_of_sanitizers() {
   job models "graph" "tests/graph src/graph src/tune $device" true
   job models "engine" "tests/engine $engine $text $device" true
   job models "models" "tests/models tests/golden $engine $device" true
-  job api "api" "tests/api src/api greta.h $engine $text $device" true
-  job api "cli" "tests/cli tools src/api greta.h" true
+  job api "api" "tests/api src/api greta.h greta_compute.h $engine $text $device" true
+  job api "cli" "tests/cli tools src/api greta.h greta_compute.h" true
   job api "radv" "tests/radv" true
 }
 

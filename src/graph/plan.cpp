@@ -2,18 +2,11 @@
 #include <algorithm>
 
 #include "graph/graph.h"
+#include "graph/hazards.h"
 
 namespace greta {
 
 constexpr uint64_t kAlignment = 256;
-
-static bool overlaps(const Slice& a, const Slice& b) {
-  return a.buffer && a.buffer == b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
-}
-
-static bool conflicts(const Access& a, const Access& b) {
-  return ((a.mode | b.mode) & Access::kWrite) && overlaps(a.slice, b.slice);
-}
 
 Slice GretaGraph::temporary(uint64_t bytes) {
   const uint64_t size = round_up(bytes, kAlignment);

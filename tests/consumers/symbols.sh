@@ -1,8 +1,10 @@
 #!/bin/sh
-# symbols.sh NM READELF LIBRARY SHARED_LIBRARY SONAME HEADER LIST: the library is one object; it, the shared
-# library and the header have the functions of the list and no others; the shared library has this name.
+# symbols.sh NM READELF LIBRARY SHARED_LIBRARY SONAME LIST HEADER...: the library is one object; it, the
+# shared library and the headers together have the functions of the list and no others; the shared library has
+# this name.
 set -eu
-nm=$1 readelf=$2 library=$3 shared=$4 soname=$5 header=$6 list=$7
+nm=$1 readelf=$2 library=$3 shared=$4 soname=$5 list=$6
+shift 6
 objects=$("$nm" "$library" | grep -c ':$')
 if [ "$objects" -ne 1 ]; then
   echo "$library has $objects objects, expected 1"
@@ -19,7 +21,7 @@ compare() {
   echo "A function that goes breaks programs. One that comes is a line of the list."
   exit 1
 }
-compare "$header" "$(sed -n 's/^GRETA_API .*[ *]\(greta_[a-z0-9_]*\)(.*/\1/p' "$header" | LC_ALL=C sort)"
+compare "$*" "$(sed -n 's/^GRETA_API .*[ *]\(greta_[a-z0-9_]*\)(.*/\1/p' "$@" | LC_ALL=C sort)"
 shown=$("$nm" --extern-only --defined-only "$library" | awk 'NF == 3 { print $3 }' | LC_ALL=C sort)
 compare "$library" "$shown"
 exported=$("$nm" --dynamic --defined-only "$shared" | awk '$2 == "T" { print $3 }' | LC_ALL=C sort)
@@ -33,4 +35,4 @@ fi
   echo "$shared is not named $soname"
   exit 1
 }
-echo "$(wc -l <"$list") functions in the header, the library and $soname"
+echo "$(wc -l <"$list") functions in the headers, the library and $soname"

@@ -6,7 +6,7 @@ A file under src/<layer> includes its own layer, the umbrella header of the laye
 platform/platform.h. Two layers stand beside these: src/text includes gguf/gguf.h and src/gguf the table of tensor types,
 compute/quant_type.h; src/engine includes text/text.h and gguf/gguf.h. Backends include runtime/device.h, runtime/held_queue.h and platform, kernels only kernels, models only
 engine/arch.h, src/selftest tune/harness.h, tools and bindings only greta.h. Headers in <> are those of the system and the language,
-except in kernels, which are freestanding.
+except in kernels, which are freestanding. src/api/compute, behind greta_compute.h, reaches further down (COMPUTE).
 """
 import os
 import re
@@ -32,6 +32,13 @@ ALSO = {
         "text/text.h": "it turns text into tokens and back",
     },
 }
+# What src/api/compute may include beside src/api, with the reason.
+COMPUTE = {
+    "greta_compute.h": "it implements this public header",
+    "graph/graph.h": "its calls are plans of ops",
+    "graph/hazards.h": "it derives the barriers of streams",
+    "runtime/heap.h": "buffers come and go",
+}
 # Kernels are freestanding. What hosted C they may see, by folder.
 KERNEL_SYSTEM = {"cpu": {"stdint.h", "immintrin.h"}, "hip": {"stdint.h"}, "abi": {"stdint.h"}, "gpu": set(),
                  "vulkan": set()}
@@ -40,8 +47,10 @@ SHARED = {"abi", "gpu"}  # folders of kernels that several backends include
 
 def refuse_src(parts, name):
     layer = parts[1]
-    if name in ALSO.get(layer, {}):
+    if name in ALSO.get(layer, {}) or (parts[1:3] == ["api", "compute"] and name in COMPUTE):
         return None
+    if name.startswith("api/compute/") and parts[1:3] != ["api", "compute"]:
+        return "the handles of greta_compute.h are known in src/api/compute alone"
     if name.startswith(layer + "/"):
         return None
     if layer == "platform":
@@ -145,6 +154,11 @@ PLANTED = [
     ("src/engine/x.cpp", "kernels/abi/ops.h", False),
     ("src/api/x.cpp", "graph/graph.h", False),
     ("src/api/x.cpp", "engine/session/session.h", False),
+    ("src/api/x.cpp", "greta_compute.h", False),
+    ("src/api/x.cpp", "api/compute/objects.h", False),
+    ("src/api/compute/x.cpp", "compute/compute.h", False),
+    ("src/api/compute/x.cpp", "runtime/runtime.h", False),
+    ("src/engine/x.cpp", "greta_compute.h", False),
     ("src/misc/x.cpp", "platform/platform.h", False),
     ("backends/cpu/x.cpp", "kernels/cpu/scratch.h", False),
     ("backends/cpu/x.cpp", "runtime/runtime.h", False),

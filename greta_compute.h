@@ -1,0 +1,231 @@
+/* greta_compute.h - devices, memory, streams and compute operations of GRETA, for programs of your own.
+ *
+ * greta.h runs language models. This header reaches what lies below: the memory of a device and the order of
+ * work on it, and the operations that models are made of. It belongs to the same library and keeps the rules
+ * of greta.h: statuses and their texts, struct_size, arrays, units, fork. What is not declared here is not
+ * part of it. docs/compute.md explains it with examples.
+ *
+ * OBJECTS
+ *   compute    One device of a greta_runtime, opened for such work.
+ *   buffer     Memory: of the device, or of the host where the device reaches it.
+ *   stream     A list of work for the device, which runs in the order in which it was given.
+ *   timeline   A number that grows when a stream reaches a place. The host and other streams wait for it.
+ *
+ * THE SHORT WAY
+ *   This is a complete program. It copies on the device, waits, and reads the result.
+ *
+ *     #include <greta_compute.h>
+ *     #include <stdio.h>
+ *     int main(void) {
+ *       greta_buffer_options of = {.struct_size = sizeof of, .bytes = 4 * sizeof(float)};
+ *       greta_runtime* runtime = NULL; greta_compute* compute = NULL;
+ *       greta_buffer a, b; greta_stream stream;
+ *       float values[4] = {1, 2, 3, 4}, copied[4] = {0};
+ *       if (greta_runtime_open(NULL, &runtime) || greta_compute_open(runtime, NULL, &compute) ||
+ *           greta_buffer_open(compute, &of, &a) || greta_buffer_open(compute, &of, &b) ||
+ *           greta_stream_open(compute, &stream) ||
+ *           greta_buffer_write(compute, a, 0, values, sizeof values) ||
+ *           greta_stream_copy(compute, stream, b, 0, a, 0, sizeof values) ||
+ *           greta_stream_wait(compute, stream) ||
+ *           greta_buffer_read(compute, b, 0, copied, sizeof copied)) puts(greta_error_text());
+ *       printf("%g %g %g %g\n", copied[0], copied[1], copied[2], copied[3]);
+ *       greta_compute_close(compute), greta_runtime_close(runtime);
+ *     }
+ *
+ * RULES THAT HOLD FOR EVERY FUNCTION, beside those of greta.h
+ *   handles      Buffers, streams and timelines are handles: small structs that are passed by value together
+ *                with their compute. {0} is a handle of nothing. A handle that was closed, or that belongs to
+ *                another compute, gives GRETA_ERROR_ARGUMENT, as long as the compute lives; a number is never
+ *                given out again. Closing {0} does nothing.
+ *   ownership    greta_compute_close closes all that was opened on it, and waits for submitted work. Close it
+ *                before its runtime.
+ *   in use       A buffer or timeline may be closed while recorded or submitted work uses it. Its memory is
+ *                given back when the streams with that work have been waited for (greta_stream_wait) or are
+ *                closed.
+ *   order        Work on one stream has the effects that it would have if each call began when the one before
+ *                had ended; calls that touch different memory may overlap. Between streams, and between the
+ *                host and a stream, only timelines and waits make an order.
+ *   threads      Threads may share a compute, its buffers and its timelines. A stream belongs to one thread
+ *                at a time; a call while another thread is in a call with the same stream gives
+ *                GRETA_ERROR_ARGUMENT and does nothing.
+ *   failures     All sizes, offsets and handles are checked before anything is recorded. If memory or the
+ *                device fails in the midst of recording, what the stream recorded since its last submit is
+ *                forgotten, and the text says so.
+ *   waiting      The host waits in functions with "wait" in their names, in greta_buffer_write and
+ *                greta_buffer_read, and where streams or the compute are closed.
+ */
+#ifndef GRETA_COMPUTE_H
+#define GRETA_COMPUTE_H
+
+#include "greta.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- compute: a device that is open for work ------------------------------------------------------- */
+
+typedef struct greta_compute greta_compute;
+
+typedef struct greta_buffer {
+  uint64_t owner, number;
+} greta_buffer;
+
+typedef struct greta_stream {
+  uint64_t owner, number;
+} greta_stream;
+
+typedef struct greta_timeline {
+  uint64_t owner, number;
+} greta_timeline;
+
+typedef struct greta_compute_options {
+  uint32_t struct_size;
+  uint32_t device;             /* Index of greta_runtime_device. */
+  uint64_t memory_limit_bytes; /* The most that buffers of this compute may allocate, of all kinds of memory
+                                * together; 0: what the runtime allows. The limit of the runtime holds too,
+                                * for memory of the device. */
+} greta_compute_options;
+
+/* Opens a device of the runtime. A runtime may have several computes, beside its models.
+ *
+ * options      may be NULL for the defaults: device 0
+ * out_compute  to be closed with greta_compute_close */
+GRETA_API greta_status greta_compute_open(greta_runtime* runtime, const greta_compute_options* options,
+                                          greta_compute** out_compute);
+
+/* Closes the compute and all that was opened on it. Work that was submitted ends first; what was recorded
+ * and not submitted is forgotten. No other call with this compute may be under way. */
+GRETA_API void greta_compute_close(greta_compute* compute);
+
+typedef struct greta_compute_info {
+  uint32_t struct_size;
+  uint32_t buffers, streams, timelines; /* That are open. */
+  uint64_t buffer_bytes;       /* The sizes of all open buffers together. */
+  uint64_t allocated_bytes;    /* Of the device and the host, for buffers: whole chunks, and buffers that were
+                                * closed and are still in use. */
+  uint64_t peak_bytes;         /* The most that allocated_bytes has been. */
+  uint64_t free_bytes;         /* What buffers of the device may still allocate, by the limits and by what the
+                                * driver says now. */
+  uint64_t max_buffer_bytes;   /* Of one buffer. */
+} greta_compute_info;
+
+/* Describes the memory of a compute.
+ *
+ * out_info  set struct_size before the call */
+GRETA_API greta_status greta_compute_describe(const greta_compute* compute, greta_compute_info* out_info);
+
+/* ---- buffers ---------------------------------------------------------------------------------------- */
+
+typedef enum greta_memory {
+  GRETA_MEMORY_DEVICE = 0,     /* What the device computes on. */
+  GRETA_MEMORY_UPLOAD = 1,     /* Of the host: the program writes it, the device reads it. */
+  GRETA_MEMORY_READBACK = 2,   /* Of the host: the device writes it, the program reads it. */
+  GRETA_MEMORY_MAX = 0x7fffffff
+} greta_memory;
+
+typedef struct greta_buffer_options {
+  uint32_t struct_size;
+  greta_memory memory;
+  uint64_t bytes;              /* From 1 to greta_compute_info.max_buffer_bytes. */
+} greta_buffer_options;
+
+/* Opens a buffer. What it holds is not known. Its first byte is aligned to 256 bytes.
+ *
+ * It fails with GRETA_ERROR_MEMORY above a limit, or where the driver has no memory. */
+GRETA_API greta_status greta_buffer_open(greta_compute* compute, const greta_buffer_options* options,
+                                         greta_buffer* out_buffer);
+GRETA_API greta_status greta_buffer_close(greta_compute* compute, greta_buffer buffer);
+
+typedef struct greta_buffer_info {
+  uint32_t struct_size;
+  greta_memory memory;
+  uint64_t bytes;
+  void* mapped;                /* Where the program sees memory for upload and readback, until the buffer is
+                                * closed; NULL for memory of the device. */
+} greta_buffer_info;
+
+/* Describes a buffer.
+ *
+ * out_info  set struct_size before the call */
+GRETA_API greta_status greta_buffer_describe(const greta_compute* compute, greta_buffer buffer,
+                                             greta_buffer_info* out_info);
+
+/* Copies bytes of the program to a buffer of any kind, or back, and returns when that is done. No work that
+ * touches these bytes may be under way. Both fail with GRETA_ERROR_ARGUMENT outside of the buffer.
+ *
+ * data  [bytes] */
+GRETA_API greta_status greta_buffer_write(greta_compute* compute, greta_buffer buffer, uint64_t offset,
+                                          const void* data, uint64_t bytes);
+GRETA_API greta_status greta_buffer_read(greta_compute* compute, greta_buffer buffer, uint64_t offset,
+                                         void* data, uint64_t bytes);
+
+/* ---- streams ---------------------------------------------------------------------------------------- */
+
+GRETA_API greta_status greta_stream_open(greta_compute* compute, greta_stream* out_stream);
+
+/* Closes a stream. Work that was submitted ends first; what was recorded and not submitted is forgotten. */
+GRETA_API greta_status greta_stream_close(greta_compute* compute, greta_stream stream);
+
+/* Records a copy of `bytes`. The two ranges must lie in their buffers and may not overlap. 0 bytes are
+ * nothing. */
+GRETA_API greta_status greta_stream_copy(greta_compute* compute, greta_stream stream, greta_buffer to,
+                                         uint64_t to_offset, greta_buffer from, uint64_t from_offset,
+                                         uint64_t bytes);
+
+/* Records that `bytes` of a buffer become this word, repeated. Offset and bytes are multiples of 4. */
+GRETA_API greta_status greta_stream_fill(greta_compute* compute, greta_stream stream, greta_buffer buffer,
+                                         uint64_t offset, uint64_t bytes, uint32_t word);
+
+/* Gives what was recorded to the device. It does not wait. A stream with much work may submit some of it by
+ * itself, since a GPU that is busy for seconds is reset. The CPU device works only while a host waits. */
+GRETA_API greta_status greta_stream_submit(greta_compute* compute, greta_stream stream);
+
+/* Submits, and waits until the stream has done all that it was given. */
+GRETA_API greta_status greta_stream_wait(greta_compute* compute, greta_stream stream);
+
+/* ---- timelines: what waits for what ----------------------------------------------------------------- */
+
+#define GRETA_TIMELINE_SIGNALS 256 /* The last signals of a timeline that are kept. */
+
+typedef struct greta_timeline_options {
+  uint32_t struct_size;
+  uint32_t timed;              /* 1: greta_timeline_elapsed is wanted. */
+} greta_timeline_options;
+
+/* Opens a timeline. Its value is 0.
+ *
+ * options  may be NULL for the defaults */
+GRETA_API greta_status greta_timeline_open(greta_compute* compute, const greta_timeline_options* options,
+                                           greta_timeline* out_timeline);
+GRETA_API greta_status greta_timeline_close(greta_compute* compute, greta_timeline timeline);
+
+/* Submits what the stream has recorded, and lets the timeline have this value when all of that is done. One
+ * stream signals a timeline, the first that does so; others get GRETA_ERROR_ARGUMENT. With
+ * GRETA_TIMELINE_SIGNALS signals behind the last one that the host has waited for it fails with
+ * GRETA_ERROR_FULL.
+ *
+ * value  larger than all before */
+GRETA_API greta_status greta_stream_signal(greta_compute* compute, greta_stream stream,
+                                           greta_timeline timeline, uint64_t value);
+
+/* What is recorded on this stream from here on begins when the timeline has this value. The host does not
+ * wait. A value that no signal was recorded for gives GRETA_ERROR_ARGUMENT, so that nothing waits for ever.
+ */
+GRETA_API greta_status greta_stream_wait_for(greta_compute* compute, greta_stream stream,
+                                             greta_timeline timeline, uint64_t value);
+
+/* The host waits until the timeline has this value. Any thread may do so. Values without a signal are refused
+ * as above. */
+GRETA_API greta_status greta_timeline_wait(greta_compute* compute, greta_timeline timeline, uint64_t value);
+
+/* Gives the nanoseconds on the device between two signals of a timed timeline. Both must be values that were
+ * signalled, are among the last GRETA_TIMELINE_SIGNALS, and were waited for by the host. */
+GRETA_API greta_status greta_timeline_elapsed(greta_compute* compute, greta_timeline timeline, uint64_t from,
+                                              uint64_t to, uint64_t* out_ns);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

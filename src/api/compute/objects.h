@@ -1,0 +1,215 @@
+// The objects behind the handles of greta_compute.h.
+//
+// A handle is a number that is looked up in its compute's table, so that one that was closed is found out.
+// The table shares its objects with the streams that use them: what is closed meanwhile lives on until these
+// streams have been waited for.
+#pragma once
+#include <unordered_map>
+
+#include "api/handles.h"
+#include "graph/hazards.h"
+#include "greta_compute.h"
+#include "runtime/heap.h"
+
+namespace greta {
+
+struct Object {
+  enum class Kind : uint8_t { Buffer, Stream, Timeline };
+  explicit Object(Kind of) : kind(of) {}
+  virtual ~Object() = default;
+  const Kind kind;
+  uint64_t number = 0;  // of its handle
+};
+
+// A kind of memory of a compute, by greta_memory.
+constexpr uint32_t kMemoryKinds = GRETA_MEMORY_READBACK + 1;
+
+// What all buffers of a compute come from. It is thread-safe.
+class Memories {
+ public:
+  Memories(RuntimeDevice& on, uint64_t limit);
+  Status take(greta_memory memory, uint64_t bytes, Slice* out);
+  void give_back(greta_memory memory, const Slice& slice) noexcept;
+  uint64_t allocated() const;
+  uint64_t peak() const;
+  uint64_t room(greta_memory memory) const;  // that may still be allocated
+
+ private:
+  void count() noexcept;
+
+  RuntimeDevice& on_;
+  const uint64_t limit_;      // 0: none
+  mutable std::mutex mutex_;  // held from the look at the room until what is allocated is counted
+  Heap heaps_[kMemoryKinds];  // by greta_memory
+  Counted counted_;           // memory of the device
+  std::atomic<uint64_t> peak_ = 0;
+};
+
+struct BufferObject final : Object {
+  BufferObject(Memories& from, greta_memory kind) : Object(Kind::Buffer), memories(from), memory(kind) {}
+  ~BufferObject() override {
+    if (slice.buffer) memories.give_back(memory, slice);
+  }
+  Memories& memories;
+  greta_memory memory;
+  Slice slice;
+};
+
+struct TimelineObject;
+
+struct StreamObject final : Object {
+  StreamObject() : Object(Kind::Stream) {}
+  ~StreamObject() override;  // waits for what was submitted
+
+  // Records a barrier if work with these accesses needs one.
+  Status order(std::span<const Access> accesses);
+  Status submit();
+  Status wait();
+  // What is recorded now uses the object.
+  void use(const std::shared_ptr<Object>& object) { used.try_emplace(object.get(), object); }
+
+  std::unordered_map<const Object*, std::shared_ptr<Object>> used;  // since the last wait
+  std::vector<std::weak_ptr<TimelineObject>> signals;               // timelines that this stream signals
+  std::unique_ptr<Stream> stream;  // declared later, since it is destroyed before what it uses
+  Hazards hazards;
+  std::atomic<bool> busy{false};  // a thread is in a call with it
+};
+
+struct TimelineObject final : Object {
+  explicit TimelineObject(Device& of, bool with_times)
+      : Object(Kind::Timeline), device(of), timed(with_times) {}
+  ~TimelineObject() override;
+
+  Status signal(StreamObject& stream, uint64_t value);
+  Status wait_for(StreamObject& stream, uint64_t value);
+  Status wait(uint64_t value);
+  Status elapsed(uint64_t from, uint64_t to, uint64_t* out_ns);
+  // A stream has done all that was submitted, or is closed. It counts only if it signals this timeline.
+  void all_done(uint64_t stream, bool closed);
+
+ private:
+  struct Signal {
+    uint64_t value = 0;
+    Event event;
+  };
+  Signal& at(uint64_t index) { return ring_[index % GRETA_TIMELINE_SIGNALS]; }
+  uint64_t kept_from() const { return count_ - std::min<uint64_t>(count_, GRETA_TIMELINE_SIGNALS); }
+  Status find(uint64_t value, uint64_t* index);
+
+  Device& device;
+  const bool timed;
+  std::mutex waiting_;  // held while a host waits
+  std::unique_ptr<Stream> waiter_;
+  std::mutex mutex_;  // of what follows
+  Signal ring_[GRETA_TIMELINE_SIGNALS];
+  uint64_t count_ = 0, done_ = 0;  // signals so far, and how many of them the host has waited for
+  uint64_t signaller_ = 0;         // the number of the stream
+};
+
+// The open objects of a compute, by the number in their handle. A number is a place in the table and the
+// generation of the place, and comes once.
+class ObjectTable {
+ public:
+  Status add(const std::shared_ptr<Object>& object);
+  // Finds an object of this kind. Fails with Code::Argument where there is none.
+  Status find(uint64_t number, Object::Kind kind, std::shared_ptr<Object>* out) const;
+  Status remove(uint64_t number, Object::Kind kind, std::shared_ptr<Object>* out);
+  void clear();
+  uint32_t count(Object::Kind kind) const { return counts_[uint32_t(kind)]; }
+
+ private:
+  struct Place {
+    std::shared_ptr<Object> object;
+    uint32_t generation = 1;
+  };
+  const Place* place_of(uint64_t number, Object::Kind kind) const;
+  std::vector<Place> places_;
+  std::vector<uint32_t> free_;
+  uint32_t counts_[3] = {};
+};
+
+}  // namespace greta
+
+struct greta_compute {
+  greta_compute(greta_runtime& of, RuntimeDevice& device, uint64_t limit);
+  ~greta_compute();
+
+  greta::Device& device() const { return *on.device; }
+  // Find what a handle stands for.
+  greta::Status find(greta_buffer handle, std::shared_ptr<greta::BufferObject>* out) const;
+  greta::Status find(greta_stream handle, std::shared_ptr<greta::StreamObject>* out) const;
+  greta::Status find(greta_timeline handle, std::shared_ptr<greta::TimelineObject>* out) const;
+  // Opens and closes handles.
+  template <class Handle>
+  greta::Status add(const std::shared_ptr<greta::Object>& object, Handle* out) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    GRETA_TRY(table.add(object));
+    *out = {owner, object->number};
+    return {};
+  }
+  // Takes an object out of the table. Nothing was opened as {0}, and *out is then null.
+  greta::Status remove(uint64_t owner_of_handle, uint64_t number, greta::Object::Kind kind,
+                       std::shared_ptr<greta::Object>* out);
+
+  greta_runtime& runtime;
+  RuntimeDevice& on;
+  const uint64_t owner;  // of its handles: no other compute has the same
+  greta::Memories memories;
+  mutable std::mutex mutex;  // of the table and of buffer_bytes
+  greta::ObjectTable table;
+  uint64_t buffer_bytes = 0;
+
+  // Copies between memory that the host does not see and the program, a piece at a time.
+  struct Transfer {
+    static constexpr uint64_t kPieceBytes = 1 << 20;
+    std::mutex mutex;
+    greta::DeviceMemory pieces[2];  // for upload and readback
+    std::unique_ptr<greta::Stream> stream;
+  } transfer;
+};
+
+namespace greta {
+
+inline Status need_device(const greta_compute* compute) {
+  GRETA_TRY(need(compute, "compute"));
+  return compute->runtime.process.check();
+}
+
+// Bytes [offset, offset + bytes) of a buffer. Fails with Code::Argument if they are not inside.
+Status slice_of(const BufferObject& buffer, const char* role, uint64_t offset, uint64_t bytes, Slice* out);
+
+// Finds the stream and runs body(StreamObject&) -> Status as its only user.
+template <class Body>
+Status on_stream(const greta_compute& compute, greta_stream handle, Body&& body) {
+  std::shared_ptr<StreamObject> stream;
+  GRETA_TRY(compute.find(handle, &stream));
+  struct Turn {
+    std::atomic<bool>& busy;
+    const bool mine;
+    explicit Turn(std::atomic<bool>& of) : busy(of), mine(!of.exchange(true)) {}
+    ~Turn() {
+      if (mine) busy = false;
+    }
+  } turn(stream->busy);
+  if (!turn.mine) return fail(Code::Argument, "the stream is in use by another thread");
+  return body(*stream);
+}
+
+// Records by body() -> Status what was checked before. If it fails or throws, the stream forgets all that it
+// has not submitted, since a part of the call may be among it.
+template <class Body>
+Status recorded(StreamObject& stream, Body&& body) {
+  Recording recording(*stream.stream);
+  struct Forgotten {
+    Hazards* hazards;
+    ~Forgotten() {
+      if (hazards) hazards->all();
+    }
+  } forgotten{&stream.hazards};
+  GRETA_TRY(within(guarded(body), "what the stream recorded since its last submit is forgotten"));
+  recording.keep();
+  forgotten.hazards = nullptr;
+  return {};
+}
+
+}  // namespace greta

@@ -1,0 +1,189 @@
+// The functions of greta_compute.h for timelines.
+#include "api/compute/objects.h"
+
+using namespace greta;
+
+namespace greta {
+
+TimelineObject::~TimelineObject() {
+  waiter_.reset();
+  for (Signal& signal : ring_) device.destroy(signal.event);
+}
+
+void TimelineObject::all_done(uint64_t stream, bool closed) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (stream != signaller_) return;
+  done_ = count_;
+  if (closed) signaller_ = 0;
+}
+
+Status TimelineObject::signal(StreamObject& stream, uint64_t value) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const uint64_t last = count_ ? at(count_ - 1).value : 0;
+  if (value <= last)
+    return fail(Code::Argument, "signal: the value %llu, the timeline has a signal of %llu",
+                (unsigned long long)value, (unsigned long long)last);
+  if (signaller_ && signaller_ != stream.number)
+    return fail(Code::Argument, "signal: stream %llx signals this timeline, not stream %llx",
+                (unsigned long long)signaller_, (unsigned long long)stream.number);
+  if (count_ - done_ >= GRETA_TIMELINE_SIGNALS)
+    return fail(Code::Full,
+                "signal: %llu signals are behind the last one that was waited for, at most %d may be",
+                (unsigned long long)(count_ - done_), GRETA_TIMELINE_SIGNALS);
+  Signal& next = at(count_);
+  if (!next.event.handle) GRETA_TRY(device.create_event(&next.event, timed));
+  GRETA_TRY(recorded(stream, [&]() -> Status {
+    GRETA_TRY(stream.stream->signal(next.event));
+    return stream.submit();
+  }));
+  next.value = value;
+  signaller_ = stream.number;
+  ++count_;
+  return {};
+}
+
+// The first signal of at least this value, by its index.
+Status TimelineObject::find(uint64_t value, uint64_t* index) {
+  const uint64_t last = count_ ? at(count_ - 1).value : 0;
+  if (value > last)
+    return fail(Code::Argument, "wait: for the value %llu, the last signal of the timeline is %llu",
+                (unsigned long long)value, (unsigned long long)last);
+  uint64_t first = kept_from(), end = count_;
+  while (first < end) {
+    const uint64_t middle = first + (end - first) / 2;
+    if (at(middle).value < value)
+      first = middle + 1;
+    else
+      end = middle;
+  }
+  *index = first;
+  return {};
+}
+
+Status TimelineObject::wait_for(StreamObject& stream, uint64_t value) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  uint64_t index;
+  GRETA_TRY(find(value, &index));
+  if (index < done_ || index == count_) return {};
+  return recorded(stream, [&]() -> Status {
+    GRETA_TRY(stream.stream->wait_for(at(index).event));
+    stream.hazards.all();
+    return {};
+  });
+}
+
+Status TimelineObject::wait(uint64_t value) {
+  const std::lock_guard<std::mutex> one(waiting_);
+  uint64_t index;
+  if (!waiter_) {
+    Stream* opened = nullptr;
+    GRETA_TRY(device.create_stream(&opened));
+    waiter_.reset(opened);
+  }
+  Recording recording(*waiter_);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    GRETA_TRY(find(value, &index));
+    if (index < done_ || index == count_) return {};
+    GRETA_TRY(waiter_->wait_for(at(index).event));
+  }
+  GRETA_TRY(waiter_->wait());
+  recording.keep();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  done_ = std::max(done_, index + 1);
+  return {};
+}
+
+Status TimelineObject::elapsed(uint64_t from, uint64_t to, uint64_t* out_ns) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!timed) return fail(Code::Argument, "elapsed: the timeline was opened without `timed`");
+  uint64_t index[2];
+  const uint64_t values[2] = {from, to};
+  for (int i = 0; i < 2; ++i) {
+    GRETA_TRY(find(values[i], &index[i]));
+    if (index[i] == count_ || at(index[i]).value != values[i])
+      return fail(Code::Argument, "elapsed: the value %llu was not signalled, or long ago",
+                  (unsigned long long)values[i]);
+    if (index[i] >= done_)
+      return fail(Code::Argument, "elapsed: the value %llu was not waited for",
+                  (unsigned long long)values[i]);
+  }
+  if (from > to)
+    return fail(Code::Argument, "elapsed: from %llu to %llu", (unsigned long long)from,
+                (unsigned long long)to);
+  return device.elapsed_ns(at(index[0]).event, at(index[1]).event, out_ns);
+}
+
+}  // namespace greta
+
+greta_status greta_timeline_open(greta_compute* compute, const greta_timeline_options* given,
+                                 greta_timeline* out_timeline) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need_device(compute));
+    GRETA_TRY(need(out_timeline, "out_timeline"));
+    greta_timeline_options o;
+    bool timed = false;
+    GRETA_TRY(read_options(given, &o));
+    GRETA_TRY(read_flag(o.timed, "timed", &timed));
+    return compute->add(std::make_shared<TimelineObject>(compute->device(), timed), out_timeline);
+  });
+}
+
+greta_status greta_timeline_close(greta_compute* compute, greta_timeline handle) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(compute, "compute"));
+    std::shared_ptr<Object> object;
+    return compute->remove(handle.owner, handle.number, Object::Kind::Timeline, &object);
+  });
+}
+
+greta_status greta_stream_signal(greta_compute* compute, greta_stream handle, greta_timeline timeline,
+                                 uint64_t value) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need_device(compute));
+    return on_stream(*compute, handle, [&](StreamObject& stream) -> Status {
+      std::shared_ptr<TimelineObject> signalled;
+      GRETA_TRY(compute->find(timeline, &signalled));
+      stream.use(signalled);
+      const auto same = [&](const auto& each) { return each.lock() == signalled; };
+      if (std::none_of(stream.signals.begin(), stream.signals.end(), same)) {
+        std::erase_if(stream.signals, [](const auto& each) { return each.expired(); });
+        stream.signals.push_back(signalled);
+      }
+      return signalled->signal(stream, value);
+    });
+  });
+}
+
+greta_status greta_stream_wait_for(greta_compute* compute, greta_stream handle, greta_timeline timeline,
+                                   uint64_t value) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need_device(compute));
+    return on_stream(*compute, handle, [&](StreamObject& stream) -> Status {
+      std::shared_ptr<TimelineObject> waited;
+      GRETA_TRY(compute->find(timeline, &waited));
+      stream.use(waited);
+      return waited->wait_for(stream, value);
+    });
+  });
+}
+
+greta_status greta_timeline_wait(greta_compute* compute, greta_timeline handle, uint64_t value) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need_device(compute));
+    std::shared_ptr<TimelineObject> timeline;
+    GRETA_TRY(compute->find(handle, &timeline));
+    return timeline->wait(value);
+  });
+}
+
+greta_status greta_timeline_elapsed(greta_compute* compute, greta_timeline handle, uint64_t from, uint64_t to,
+                                    uint64_t* out_ns) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need_device(compute));
+    GRETA_TRY(need(out_ns, "out_ns"));
+    std::shared_ptr<TimelineObject> timeline;
+    GRETA_TRY(compute->find(handle, &timeline));
+    return timeline->elapsed(from, to, out_ns);
+  });
+}
