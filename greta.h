@@ -595,6 +595,10 @@ typedef struct greta_model_options {
   const greta_placement* placement; /* Read during the call; NULL: GRETA_PLACEMENT_AUTO. */
   const greta_executor_options* executor; /* With several devices: the executor for which AUTO leaves room;
                                            * NULL: one with the defaults. Read during the call. */
+  uint32_t draft_head;         /* 1: the layer of the file that drafts tokens is loaded, for GRETA_DRAFT_HEAD.
+                                * Executors of the model then keep its cache, and every step gives it rows.
+                                * GRETA_ERROR_UNSUPPORTED where the file has none that can be used. */
+  uint32_t reserved2;          /* 0. */
 } greta_model_options;
 
 /* The memory that a model and an executor would allocate, to the byte. For several devices each number is the
@@ -1197,6 +1201,44 @@ GRETA_API greta_status greta_session_strict_schema(greta_session* session, const
  * code and quotations do, comes sooner. greta_generate_result counts guesses. */
 GRETA_API greta_status greta_session_draft_tokens(greta_session* session, uint32_t most);
 
+/* Who guesses the tokens that come next. */
+typedef enum greta_draft_kind {
+  GRETA_DRAFT_NONE = 0,
+  GRETA_DRAFT_TEXT = 1,     /* The text itself: what followed the same tokens earlier in it. */
+  GRETA_DRAFT_HEAD = 2,     /* The layer of the file that drafts tokens (greta_model_options.draft_head). */
+  GRETA_DRAFT_MODEL = 3,    /* A second model with the same vocabulary (greta_draft_options.executor). */
+  GRETA_DRAFT_CALLBACK = 4, /* greta_draft_options.guess; not for requests of a service. */
+  GRETA_DRAFT_KIND_MAX = 0x7fffffff
+} greta_draft_kind;
+
+/* Guesses of the next tokens, of which several are verified in one step. No token depends on them: a guess
+ * counts only if it is the token that is drawn (without `exact` logits differ by rounding, as in a batch).
+ * How many are verified follows how many were right, for each sequence; where guesses do not pay there are
+ * none for a while. Layers that keep a state take one further state of each sequence that guesses. If there
+ * is no room for it, the sequence has no guesses in that step. */
+typedef struct greta_draft_options {
+  uint32_t struct_size;
+  uint32_t kind;  /* A greta_draft_kind. */
+  uint32_t depth; /* The most tokens that are guessed and verified in one step, 1 to 7. GRETA_DRAFT_NONE does
+                   * not read it. */
+  /* Writes up to `most` tokens, at most 7, that may follow those of the text, and gives their number. The
+   * first that is not of the vocabulary ends them. It is called on the thread that generates. */
+  size_t (*guess)(void* user, const int32_t* tokens, size_t count, int32_t* out_tokens, size_t most);
+  void* user;     /* Passed to guess. */
+  /* Of the second model, for GRETA_DRAFT_MODEL. Its context is at most that of the text, which has no guesses
+   * beyond it. Each session, and each request that runs, takes one of its sequences; where none is left, the
+   * text goes on without guesses. Nothing else may use it at the same time: sessions that guess by it
+   * belong to one thread, or one service has it to itself. It lives as long as it is used, and its model must
+   * not be closed before. A model with other tokens gives GRETA_ERROR_UNSUPPORTED. */
+  greta_executor* executor;
+} greta_draft_options;
+
+/* Sets who guesses tokens when the session generates, in place of what was set before. greta_generate_result
+ * counts guesses, right ones and steps. An error leaves the session as it was.
+ *
+ * options  NULL: nobody guesses */
+GRETA_API greta_status greta_session_draft(greta_session* session, const greta_draft_options* options);
+
 typedef enum greta_sampling_field {
   GRETA_SAMPLING_TEMPERATURE = 1,
   GRETA_SAMPLING_TOP_K = 2,
@@ -1279,6 +1321,8 @@ typedef struct greta_generate_result {
   uint32_t accepted_tokens; /* Those that were right. */
   uint32_t reread_tokens;   /* Tokens before the prompt that were read again, since windows had left behind
                              * where the session was truncated (greta_executor_options.checkpoint_bytes). */
+  uint32_t draw_steps;      /* The steps that made the generated tokens: fewer where guesses were right. */
+  uint32_t draft_stopped;   /* 1: memory lacked for guesses, so that the text went on without. */
 } greta_generate_result;
 
 /* Feeds a prompt, then draws and feeds tokens until something stops it. If a callback or greta_session_cancel
@@ -1649,6 +1693,8 @@ typedef struct greta_request_options {
                                          * and scales. */
   const float* adapter_scales; /* [adapter_count]; NULL: 1 for all. */
   size_t adapter_count;
+  const greta_draft_options* draft; /* Who guesses tokens, in place of draft_tokens, of which one must be 0 or
+                              * NULL. It is copied. */
 } greta_request_options;
 
 /* Adds a request. What is wrong with the options is said here; what goes wrong later ends the request.
@@ -1797,6 +1843,8 @@ typedef struct greta_request_result {
   uint32_t drafted_tokens;   /* Guesses that were verified. */
   uint32_t accepted_tokens;  /* Those that were right. */
   uint32_t reasoning_tokens; /* How many of the generated tokens are reasoning. */
+  uint32_t draw_steps;       /* The steps that made the generated tokens. */
+  uint32_t draft_stopped;    /* 1: memory lacked for guesses, so that the answer went on without. */
 } greta_request_result;
 
 /* Says how a request has ended, after GRETA_EVENT_END. A request that failed gives the status and the error

@@ -13,5 +13,6 @@ const Arch arch_glm4moe = {
                 .ffn_norm = "blk.%u.post_attention_norm.weight"},
     .needs_experts = true,
     .normalise_experts = true,
+    .drafts = true,
 };
 }  // namespace greta

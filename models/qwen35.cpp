@@ -26,5 +26,6 @@ const Arch arch_qwen35 = {
     .tiled_heads = true,
     .gated_attention = true,
     .rope_sections = true,
+    .drafts = true,
 };
 }  // namespace greta

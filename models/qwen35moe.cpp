@@ -29,5 +29,6 @@ const Arch arch_qwen35moe = {
     .rope_sections = true,
     .needs_experts = true,
     .normalise_experts = true,
+    .drafts = true,
 };
 }  // namespace greta

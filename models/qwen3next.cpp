@@ -26,5 +26,6 @@ const Arch arch_qwen3next = {
     .gated_attention = true,
     .needs_experts = true,
     .normalise_experts = true,
+    .drafts = true,
 };
 }  // namespace greta

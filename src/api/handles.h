@@ -238,6 +238,9 @@ Status tensor_at(const greta_file* file, uint64_t index, const GgufTensor** out)
 // Reads how hidden states are pooled.
 Status read_embed(const Model& model, const greta_embed_options* given, EmbedOptions* out);
 
+// Reads who guesses the next tokens; `given` may be null.
+Status read_draft(const greta_draft_options* given, DraftSettings* out);
+
 // Read what sessions and requests are told of sampling.
 Status read_bias(const int32_t* tokens, const float* biases, size_t count, uint32_t vocab,
                  std::vector<LogitBias>* out);

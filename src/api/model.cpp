@@ -101,6 +101,9 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     greta_model_options o;
     GRETA_TRY(read_options(given, &o));
     GRETA_TRY(check_reserved(o.reserved));
+    GRETA_TRY(check_reserved(o.reserved2));
+    bool draft_head = false;
+    GRETA_TRY(read_flag(o.draft_head, "draft_head", &draft_head));
     auto model = std::make_unique<greta_model>();
     model->runtime = runtime;
     GRETA_TRY(model->source.store(o.source));
@@ -111,6 +114,7 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     GRETA_TRY(
         describe_placed(*runtime, std::move(source), o.placement, executor, runtime->log, &model->model));
     Model& m = model->model;
+    if (draft_head) GRETA_TRY(use_head(&m));
     m.spans = runtime->spans;
     Span span(m.spans, SpanKind::Load, "load");
     model->counted.resize(m.devices.size());

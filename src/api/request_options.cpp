@@ -98,7 +98,13 @@ Status read_flags(const greta_request_options& o, RequestOptions* out) {
 Status read_writing(const greta_request_options& o, RequestOptions* out) {
   bool shift = false, limited = false;
   out->max_tokens = o.max_tokens;
-  out->draft_tokens = o.draft_tokens;
+  if (o.draft_tokens && o.draft)
+    return fail(Code::Argument, "draft_tokens and draft are both set: give one of them");
+  if (o.draft_tokens) out->draft = {DraftKind::Text, o.draft_tokens};
+  if (o.draft) GRETA_TRY(within(read_draft(o.draft, &out->draft), "draft"));
+  if (out->draft.kind == DraftKind::Caller)
+    return fail(Code::Unsupported,
+                "a request has no callback that guesses: it would hold up every other one");
   GRETA_TRY(read_flag(o.shift, "shift", &shift));
   if (shift) out->on_full = forgets_half(o.keep_tokens);
   GRETA_TRY(read_flag(o.limit_reasoning, "limit_reasoning", &limited));

@@ -153,13 +153,6 @@ greta_status greta_session_grammar(greta_session* session, const char* gbnf, con
   });
 }
 
-greta_status greta_session_draft_tokens(greta_session* session, uint32_t most) {
-  return fenced([&]() -> Status {
-    GRETA_TRY(need(session, "session"));
-    return session->session->set_draft_tokens(most);
-  });
-}
-
 static greta_status set_schema(greta_session* session, const char* schema, bool strict) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(session, "session"));

@@ -259,6 +259,8 @@ greta_status greta_request_finish(greta_request* request, greta_request_result* 
     result.drafted_tokens = from.drafted_tokens;
     result.accepted_tokens = from.accepted_tokens;
     result.reasoning_tokens = from.reasoning_tokens;
+    result.draw_steps = from.draw_steps;
+    result.draft_stopped = from.draft_stopped;
     if (out_result) GRETA_TRY(write_result(result, out_result));
     return from.status.ok() ? from.status : fail(from.status.code, "%s", from.error);
   });

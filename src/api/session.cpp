@@ -235,7 +235,7 @@ Status give_result(const GenerateResult& r, greta_generate_result* out) {
   return write_result(
       greta_generate_result{0, greta_stop_reason(r.reason), r.prompt_tokens, r.generated_tokens, r.prompt_ns,
                             r.generate_ns, r.stop_string, r.forgotten_tokens, r.drafted_tokens,
-                            r.accepted_tokens, r.reread_tokens},
+                            r.accepted_tokens, r.reread_tokens, r.draw_steps, r.draft_stopped},
       out);
 }
 }  // namespace

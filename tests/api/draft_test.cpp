@@ -203,9 +203,8 @@ TEST_CASE("drafts: 200 prompts of a trained model have the same text with guesse
           "[api][draft]") {
   const Tales tales((test_data() / "models/stories260K-f32.gguf").string());
   const char* const names[] = {"Lily", "Tom", "Mia", "Ben", "Sue", "Max", "Sara", "Tim", "Anna", "Sam"};
-  const char* const things[] = {"ball", "dog",  "cat",  "hat",  "car", "boat", "bird",
-                                "cake", "doll", "tree", "book", "frog", "bike", "fish",
-                                "toy",  "kite", "box",  "bear", "duck", "cup"};
+  const char* const things[] = {"ball", "dog",  "cat",  "hat",  "car", "boat", "bird", "cake", "doll", "tree",
+                                "book", "frog", "bike", "fish", "toy", "kite", "box",  "bear", "duck", "cup"};
   int prompts = 0, differ = 0;
   auto sum = sized<greta_generate_result>();
   for (const char* name : names)
@@ -320,9 +319,62 @@ TEST_CASE("drafts: texts of a batch are guessed side by side", "[api][draft][bat
   greta_executor_close(executor);
 }
 
+TEST_CASE("drafts: a callback guesses, and is asked only for tokens that are known", "[api][draft]") {
+  const Tales tales;
+  const std::vector<int32_t> prompt = tales.tokens("Once upon a time there was a king");
+  auto result = sized<greta_generate_result>();
+  const std::vector<int32_t> plain = generated(tales.session, prompt, 60, &result);
+  CHECK(result.draw_steps == 60);
+  struct Knows {
+    std::vector<int32_t> whole;
+    size_t wrong = 0, asked = 0;
+  } knows{prompt, 0, 0};
+  knows.whole.insert(knows.whole.end(), plain.begin(), plain.end());
+  auto options = sized<greta_draft_options>();
+  options.kind = GRETA_DRAFT_CALLBACK;
+  options.depth = 7;
+  options.user = &knows;
+  options.guess = [](void* user, const int32_t* tokens, size_t count, int32_t* out, size_t most) -> size_t {
+    Knows& all = *static_cast<Knows*>(user);
+    ++all.asked;
+    all.wrong +=
+        count > all.whole.size() || !std::equal(tokens, tokens + count, all.whole.begin()) || most > 7;
+    size_t made = 0;
+    for (; made < most && count + made < all.whole.size(); ++made) out[made] = all.whole[count + made];
+    return made;
+  };
+  REQUIRE(greta_session_draft(tales.session, &options) == GRETA_OK);
+  REQUIRE(greta_session_truncate(tales.session, 0) == GRETA_OK);
+  CHECK(generated(tales.session, prompt, 60, &result) == plain);
+  CHECK(knows.wrong == 0);
+  CHECK(result.draw_steps < 15);
+  CHECK(result.draw_steps + result.accepted_tokens == 60);
+  CHECK(result.draft_stopped == 0);
+  REQUIRE(greta_session_draft(tales.session, nullptr) == GRETA_OK);
+  const size_t asked = knows.asked;
+  REQUIRE(greta_session_truncate(tales.session, 0) == GRETA_OK);
+  CHECK(generated(tales.session, prompt, 60, &result) == plain);
+  CHECK(knows.asked == asked);
+}
+
 TEST_CASE("drafts: more than seven are refused", "[api][draft]") {
   const Tales tales;
   CHECK(greta_session_draft_tokens(tales.session, 8) == GRETA_ERROR_ARGUMENT);
-  CHECK(greta_error_text() == std::string("8 tokens to guess in a step, at most 7"));
+  CHECK(greta_error_text() == std::string("8 tokens to guess in a step, expected 1 to 7"));
   CHECK(greta_session_draft_tokens(nullptr, 1) == GRETA_ERROR_ARGUMENT);
+  CHECK(greta_session_draft(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
+  for (const uint32_t depth : {0u, 8u, 1u << 31}) {
+    auto options = sized<greta_draft_options>();
+    options.kind = GRETA_DRAFT_TEXT;
+    options.depth = depth;
+    CHECK(greta_session_draft(tales.session, &options) == GRETA_ERROR_ARGUMENT);
+    CHECK(greta_error_text() == std::to_string(depth) + " tokens to guess in a step, expected 1 to 7");
+  }
+  auto options = sized<greta_draft_options>();
+  options.depth = 1;
+  options.kind = GRETA_DRAFT_CALLBACK;  // without one
+  CHECK(greta_session_draft(tales.session, &options) == GRETA_ERROR_ARGUMENT);
+  options.kind = 77;
+  CHECK(greta_session_draft(tales.session, &options) == GRETA_ERROR_ARGUMENT);
+  CHECK(std::string(greta_error_text()).find("77") != std::string::npos);
 }

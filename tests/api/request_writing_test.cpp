@@ -218,7 +218,7 @@ TEST_CASE("service: options of writing that have no meaning are refused", "[api]
   };
   auto options = ask(prompt, 1);
   options.draft_tokens = 8;
-  refused(options, "8 tokens to guess in a step, at most 7");
+  refused(options, "8 tokens to guess in a step, expected 1 to 7");
   options = ask(prompt, 1);
   options.shift = 2;
   refused(options, "shift");

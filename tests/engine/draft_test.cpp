@@ -21,13 +21,14 @@ Tokens plain_search(const Tokens& text, size_t most) {
   return {};
 }
 
-Tokens guessed(const Draft& draft, uint32_t most) {
-  const auto guess = draft.guess(most);
-  return {guess.begin(), guess.end()};
+Tokens guessed(DraftSource& draft, uint32_t most) {
+  Tokens guess;
+  REQUIRE(draft.guess({}, most, &guess).ok());
+  return guess;
 }
 
 Tokens guessed_after(const Tokens& text, uint32_t most) {
-  Draft draft;
+  TextDraft draft;
   draft.push(text);
   return guessed(draft, most);
 }
@@ -35,7 +36,7 @@ Tokens guessed_after(const Tokens& text, uint32_t most) {
 }  // namespace
 
 TEST_CASE("draft: it is what followed the same tokens when they stood in the text last", "[draft]") {
-  CHECK(Draft().guess(7).empty());
+  CHECK(guessed_after({}, 7).empty());
   CHECK(guessed_after({1, 2, 3}, 7).empty());
   CHECK(guessed_after({1, 2, 3, 4, 5, 1, 2, 3}, 7) == Tokens{4, 5, 1, 2, 3});
   CHECK(guessed_after({1, 2, 3, 4, 5, 1, 2, 3}, 2) == Tokens{4, 5});
@@ -45,7 +46,7 @@ TEST_CASE("draft: it is what followed the same tokens when they stood in the tex
 
 TEST_CASE("draft: guesses of a growing text are those of a plain search", "[draft]") {
   std::mt19937 random(5);
-  Draft draft;
+  TextDraft draft;
   Tokens text;
   uint32_t found = 0;
   for (int i = 0; i < 2000; ++i) {
@@ -82,4 +83,34 @@ TEST_CASE("draft: its depth follows what is right", "[draft]") {
   shallow.watched(true);
   CHECK(shallow.depth() == 1);
   CHECK(DraftDepth(0).depth() == 0);
+}
+
+TEST_CASE("draft: the depth of guesses that cost work falls to 0 where they do not pay", "[draft]") {
+  DraftDepth depth(7, false);
+  CHECK(depth.depth() == 3);
+  depth.verified(3, 3);
+  CHECK(depth.depth() == 4);
+  depth.verified(4, 2);
+  CHECK(depth.depth() == 2);
+  // Without a right one it is tried ever less often: of 2000 tokens few steps verify guesses.
+  uint32_t wrong = 0, tokens = 0;
+  for (; tokens < 2000; ++tokens) {
+    if (depth.depth()) {
+      wrong += depth.depth();
+      depth.verified(depth.depth(), 0);
+    } else {
+      depth.passed();
+    }
+  }
+  CHECK(wrong > 5);
+  CHECK(wrong < 20);
+  // It comes back when guesses are right again.
+  for (tokens = 0; tokens < 600 && !depth.depth(); ++tokens) depth.passed();
+  REQUIRE(depth.depth() == 1);
+  for (uint32_t i = 0; i < 6; ++i) depth.verified(depth.depth(), depth.depth());
+  CHECK(depth.depth() == 7);
+  depth.stop();
+  CHECK(depth.depth() == 0);
+  for (tokens = 0; tokens < 2000; ++tokens) depth.passed();
+  CHECK(depth.depth() == 0);
 }

@@ -34,7 +34,7 @@ TEST_CASE("serve: a request that guesses has the same answer in fewer steps", "[
   for (const uint32_t most : {0u, 7u}) {
     Rig rig({.context = 256, .sequences = 4, .cache_tokens = 64 * 16}, {}, ahead);
     const std::vector<int32_t> expected = alone(rig, options);
-    options.draft_tokens = most;
+    if (most) options.draft = {DraftKind::Text, most};
     const auto request = rig.add(options);
     rig.run();
     const Answer answer = answer_of(*request);
@@ -62,7 +62,7 @@ TEST_CASE("serve: requests that guess share steps with others, and lose no answe
   for (const RequestOptions& request : requests) expected.push_back(alone(rig, request));
   std::vector<std::shared_ptr<Request>> handles;
   for (uint32_t i = 0; i < 6; ++i) {
-    requests[i].draft_tokens = i == 5 ? 0 : 1 + i;
+    if (i != 5) requests[i].draft = {DraftKind::Text, 1 + i};
     handles.push_back(rig.add(requests[i]));
   }
   rig.run();
@@ -93,7 +93,7 @@ TEST_CASE("serve: a request goes on behind a full context as a session does", "[
   for (const RequestOptions& request : requests) expected.push_back(alone(rig, request));
   std::vector<std::shared_ptr<Request>> handles;
   for (uint32_t i = 0; i < 5; ++i) {
-    if (i == 4) requests[i].draft_tokens = 7;
+    if (i == 4) requests[i].draft = {DraftKind::Text, 7};
     handles.push_back(rig.add(requests[i]));
   }
   rig.run();
@@ -116,9 +116,9 @@ TEST_CASE("serve: a request goes on behind a full context as a session does", "[
 TEST_CASE("serve: more than seven guesses are refused", "[serve][draft]") {
   Rig rig({.context = 64, .sequences = 1, .cache_tokens = 64});
   RequestOptions options = request_of({1}, 1);
-  options.draft_tokens = 8;
+  options.draft = {DraftKind::Text, 8};
   std::shared_ptr<Request> request;
   CHECK(Request::open(*rig.engine.model, 64, 8, rig.bell, std::move(options), &request).code ==
         Code::Argument);
-  CHECK(std::string(error_text()) == "8 tokens to guess in a step, at most 7");
+  CHECK(std::string(error_text()) == "8 tokens to guess in a step, expected 1 to 7");
 }

@@ -32,13 +32,15 @@ struct Rig {
   std::shared_ptr<Doorbell> bell = std::make_shared<Doorbell>();
 
   // ahead: the device is said to compute beside the host, so that two steps are under way
-  // file: of another model than the tiny one
+  // file: of another model than the tiny one; head: with the layer that drafts tokens
   explicit Rig(const ExecutorOptions& sizes, const SchedulerOptions& options = {}, bool ahead = false,
-               const std::string& file = {}) {
+               const std::string& file = {}, bool head = false) {
     EngineOptions of_engine;
     of_engine.threads = 1;  // tests of threads are others
     of_engine.wrap = [&](Device& inner) { return std::make_unique<FaultyDevice>(inner, ahead, submissions); };
     of_engine.executor = sizes;
+    of_engine.head = head;
+    if (head) of_engine.split = {};
     of_engine.executor.key_type = of_engine.executor.value_type = 0;
     open_engine(file.empty() ? tiny.file : file, of_engine, &engine);
     scheduler = std::make_unique<Scheduler>(*engine.executor, options);

@@ -130,9 +130,15 @@ def undo_latent_split(writer, config):
     keys[prefix + "head_count_kv"].value = config.num_key_value_heads
 
 
-def convert(case, model, folder, tokens, logits):
-    """Saves the model in folder, converts it, and returns the size of the GGUF file."""
+def convert(case, model, folder, tokens, logits, path=None, drafts=None):
+    """Saves the model in folder, converts it, and returns the size of the GGUF file.
+
+    drafts: the tensors of a layer that drafts tokens by their published names, and arrays for the file by their keys.
+    """
     model.save_pretrained(folder)
+    if drafts:
+        weights = safetensors.torch.load_file(folder / "model.safetensors")
+        safetensors.torch.save_file({**weights, **drafts[0]}, folder / "model.safetensors", {"format": "pt"})
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(
         {key: value for key, value in {**config, **case.published}.items() if case.published.get(key, 0) is not None}))
@@ -144,11 +150,11 @@ def convert(case, model, folder, tokens, logits):
         save_byte_fallback(folder)
     else:
         save_sentencepiece(folder) if case.arch in SENTENCEPIECE else save_bytewise(folder)
-    path = pathlib.Path(make_architectures.FOLDER) / (case.name + ".gguf")
+    path = path or pathlib.Path(make_architectures.FOLDER) / (case.name + ".gguf")
     hparams = conversion.ModelBase.load_hparams(folder, False)
     kind = conversion.get_model_class(conversion.get_model_architecture(hparams, conversion.ModelType.TEXT))
     if hasattr(kind, "no_mtp"):
-        kind.no_mtp = True  # the classes of transformers leave out the layers that draft tokens
+        kind.no_mtp = not drafts  # the classes of transformers leave out the layers that draft tokens
     converter = kind(folder, gguf.LlamaFileType.ALL_F32, path, eager=True,
                      model_name=f"random weights, {case.name}", **case.options)
     for key, value in case.published.items():  # the newest transformers takes some of them for others
@@ -173,6 +179,8 @@ def convert(case, model, folder, tokens, logits):
     writer.add_array("golden.tokens", tokens)
     writer.add_uint32("golden.context", case.context)
     writer.add_array("golden.logits", logits.flatten().tolist())
+    for key, values in (drafts[1] if drafts else {}).items():
+        writer.add_array(key, values)
     writer.write_header_to_file(path=path)
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -142,6 +142,7 @@ void open_engine(const std::string& file, const EngineOptions& options, Engine* 
     const Placement placement = split_placement(options.split, out->model->shape.layers);
     require(place_on(devices, placement, out->model.get()));
   }
+  if (options.head) require(use_head(out->model.get()));
   require(load_model(out->model.get(), {}));
   for (LimitedDevice* each : {limited, second})
     if (each) each->lift();

@@ -59,7 +59,8 @@ struct EngineOptions {
       0;  // the most bytes of a buffer of weights, which are then copied; 0: the device's own limit
   std::function<std::unique_ptr<Device>(Device&)> wrap = {};                 // around the device itself
   ExecutorOptions executor{.context = 256, .key_type = 0, .value_type = 0};  // f32 cache
-  std::string split = test_split();                                          // over this device and the CPU
+  bool head = false;                 // with the layer that drafts tokens
+  std::string split = test_split();  // over this device and the CPU
   std::function<std::unique_ptr<Device>(Device&)> wrap_second = {};
 };
 void open_engine(const std::string& file, const EngineOptions& options, Engine* out);

@@ -34,7 +34,8 @@ constexpr char kWholeLayers[] =
 constexpr char kNoNetwork[] = "nothing is downloaded: get the .gguf file yourself and give it with -m FILE";
 constexpr char kFromFile[] = "it is taken from the model's file";
 constexpr char kHost[] = "use taskset, nice or numactl";
-constexpr char kNoDraft[] = "no second model guesses tokens; --spec ngram guesses from the text";
+constexpr char kNoDraft[] =
+    "guesses come from --spec ngram, --spec draft-mtp or -md FILE, and have no such setting";
 constexpr char kOnlyText[] = "only text is read; leave the flag out";
 
 #define FLAG(names, value, fate, text)

@@ -289,7 +289,7 @@ Tokenizer open_tokenizer(const greta_file* file) {
 }
 
 Model open_model(greta_runtime* runtime, const std::string& path, bool map, const DeviceOptions& device,
-                 const greta_executor_options& executor) {
+                 const greta_executor_options& executor, bool draft_head) {
   const greta_source source = source_of(path, map);
   const greta_placement placement = placement_of(device);
   Progress progress("loading");
@@ -299,6 +299,7 @@ Model open_model(greta_runtime* runtime, const std::string& path, bool map, cons
   open.progress_user = &progress;
   open.placement = &placement;
   open.executor = &executor;
+  open.draft_head = draft_head ? 1 : 0;
   greta_model* model = nullptr;
   return own<Model>(greta_model_open(runtime, &open, &model), model);
 }
@@ -364,16 +365,31 @@ void warn_of_context(const Engine& engine, int64_t context) {
              static_cast<long long>(context), engine.info.context));
 }
 
+// Opens the second model, on the device of the first one, with the session's context.
+void open_draft(const EngineOptions& options, SamplingOptions* sampling, Engine* engine) {
+  ContextOptions context = options.context;
+  context.context = greta_session_context(engine->session.get());
+  const greta_executor_options sizes = executor_options(context, 0, 1);
+  engine->draft_model =
+      open_model(engine->runtime.get(), sampling->draft_model, !options.model.copy, options.device, sizes);
+  greta_executor* executor = nullptr;
+  engine->draft_executor =
+      own<Executor>(greta_executor_open(engine->draft_model.get(), &sizes, &executor), executor);
+  sampling->draft_executor = executor;
+}
+
 }  // namespace
 
-Engine open_engine(const EngineOptions& options, bool tell) {
+Engine open_engine(const EngineOptions& options, bool tell, SamplingOptions* sampling) {
+  const std::string guesses = sampling ? speculation_of(*sampling) : "none";
   Engine engine;
   const std::string path = model_path(options.model, tell);
   engine.model_name = path.substr(path.rfind('/') + 1) + (options.model.path.empty() ? " (bundled)" : "");
   const greta_executor_options wanted = wanted_executor(options.context, path);
   engine.runtime = open_runtime(options.device, path, wanted);
   const greta_device_info before = describe(engine.runtime.get());
-  engine.model = open_model(engine.runtime.get(), path, !options.model.copy, options.device, wanted);
+  engine.model = open_model(engine.runtime.get(), path, !options.model.copy, options.device, wanted,
+                            guesses == "draft-mtp");
   engine.info = describe(engine.model.get());
   warn_of_memory(engine, before);
   warn_of_context(engine, options.context.context);
@@ -381,6 +397,7 @@ Engine open_engine(const EngineOptions& options, bool tell) {
   engine.adapters = open_adapters(engine.model.get(), options.adapters);
   engine.session = open_session(engine.model.get(), executor_options(options.context, info.context, 1));
   use_adapters(engine.session.get(), engine.adapters);
+  if (guesses == "draft-simple") open_draft(options, sampling, &engine);
   if (options.context.context < 0 && tell) {
     const uint32_t chosen = greta_session_context(engine.session.get());
     const std::string of = chosen < info.context ? format(" (the model has %u)", info.context) : "";

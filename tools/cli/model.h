@@ -14,6 +14,7 @@ struct CloseHandle {
   void operator()(greta_runtime* p) const { greta_runtime_close(p); }
   void operator()(greta_file* p) const { greta_file_close(p); }
   void operator()(greta_model* p) const { greta_model_close(p); }
+  void operator()(greta_executor* p) const { greta_executor_close(p); }
   void operator()(greta_tokenizer* p) const { greta_tokenizer_close(p); }
   void operator()(greta_session* p) const;  // afterwards Ctrl-C no longer reaches it
 };
@@ -22,6 +23,7 @@ using File = std::unique_ptr<greta_file, CloseHandle>;
 using Model = std::unique_ptr<greta_model, CloseHandle>;
 using Tokenizer = std::unique_ptr<greta_tokenizer, CloseHandle>;
 using Session = std::unique_ptr<greta_session, CloseHandle>;
+using Executor = std::unique_ptr<greta_executor, CloseHandle>;
 
 // An options or result struct with its size filled in.
 template <class T>
@@ -52,7 +54,7 @@ Tokenizer open_tokenizer(const greta_file* file);
 greta_placement placement_of(const DeviceOptions& options);
 // It shows progress on a terminal. `executor` is that for which there must be room beside the model.
 Model open_model(greta_runtime* runtime, const std::string& path, bool map, const DeviceOptions& device,
-                 const greta_executor_options& executor);
+                 const greta_executor_options& executor, bool draft_head = false);
 greta_model_info describe(const greta_model* model);
 // The id is the one that `devices` lists: "vulkan0".
 greta_device_info describe(const greta_runtime* runtime);
@@ -80,6 +82,8 @@ struct Engine {
   Runtime runtime;
   Model model;
   Adapters adapters;
+  Model draft_model;  // a second one, which guesses tokens, or null
+  Executor draft_executor;
   Session session;
   greta_model_info info;
   std::string model_name;  // of the file, without its folder
@@ -87,7 +91,8 @@ struct Engine {
 };
 // Opens what is needed to generate text, with one row of logits. Notes say what was chosen for the user: the
 // bundled model without -m, the context without -c. `tell` is false where a banner will say this.
-Engine open_engine(const EngineOptions& options, bool tell = true);
+// With `sampling` also who guesses tokens is opened, and sampling->draft_executor set.
+Engine open_engine(const EngineOptions& options, bool tell = true, SamplingOptions* sampling = nullptr);
 
 std::vector<int32_t> encode(const greta_tokenizer* tokenizer, std::string_view text, uint32_t flags);
 std::string decode(const greta_tokenizer* tokenizer, const int32_t* tokens, size_t count);
@@ -100,5 +105,8 @@ void use_model_sampling(const greta_model* model, SamplingOptions* options);
 // Sets the sampling of a session. A seed of -1 is drawn here, and -v tells it. options.stops is not used
 // here.
 void set_sampling(greta_session* session, const SamplingOptions& options);
+// Who guesses tokens by the options, or "none".
+std::string speculation_of(const SamplingOptions& options);
+greta_draft_options draft_options(const SamplingOptions& options);
 
 }  // namespace greta::cli

@@ -65,10 +65,12 @@ struct SamplingOptions {
   std::string samplers, sampler_letters;  // "": the default order
   std::string grammar, grammar_file, schema, schema_file;
   bool strict_schema = false;
-  std::string speculation = "none";  // or "ngram"
-  uint32_t draft_tokens = 7;         // with ngram: the most tokens that are guessed for a step
-  int64_t seed = -1;                 // -1: a new one each time
-  std::set<std::string> given;       // long names of the options that came from the command line
+  std::string speculation;    // who guesses tokens; "": draft-simple where there is a second model
+  uint32_t draft_tokens = 7;  // the most that are guessed for a step
+  std::string draft_model;    // path of a second model
+  greta_executor* draft_executor = nullptr;  // of it, when it is open
+  int64_t seed = -1;                         // -1: a new one each time
+  std::set<std::string> given;               // long names of the options that came from the command line
 };
 
 struct TextOptions {

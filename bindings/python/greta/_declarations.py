@@ -377,6 +377,8 @@ class greta_model_options(Structure):
     progress_user: int | None
     placement: Any
     executor: Any
+    draft_head: int
+    reserved2: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -385,6 +387,8 @@ class greta_model_options(Structure):
         ("progress_user", c_void_p),
         ("placement", POINTER(greta_placement)),
         ("executor", POINTER(greta_executor_options)),
+        ("draft_head", c_uint32),
+        ("reserved2", c_uint32),
     ]
 
 
@@ -660,6 +664,32 @@ class greta_dry_options(Structure):
 greta_logit_filter = CFUNCTYPE(c_int, c_void_p, POINTER(c_float), c_size_t, POINTER(c_int32), c_size_t)
 
 
+class greta_draft_kind(enum.IntEnum):
+    GRETA_DRAFT_NONE = 0
+    GRETA_DRAFT_TEXT = 1
+    GRETA_DRAFT_HEAD = 2
+    GRETA_DRAFT_MODEL = 3
+    GRETA_DRAFT_CALLBACK = 4
+    GRETA_DRAFT_KIND_MAX = 2147483647
+
+
+class greta_draft_options(Structure):
+    struct_size: int
+    kind: int
+    depth: int
+    guess: Any
+    user: int | None
+    executor: int | None
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("kind", c_uint32),
+        ("depth", c_uint32),
+        ("guess", CFUNCTYPE(c_size_t, c_void_p, POINTER(c_int32), c_size_t, POINTER(c_int32), c_size_t)),
+        ("user", c_void_p),
+        ("executor", c_void_p),
+    ]
+
+
 class greta_sampling_field(enum.IntEnum):
     GRETA_SAMPLING_TEMPERATURE = 1
     GRETA_SAMPLING_TOP_K = 2
@@ -758,6 +788,8 @@ class greta_generate_result(Structure):
     drafted_tokens: int
     accepted_tokens: int
     reread_tokens: int
+    draw_steps: int
+    draft_stopped: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("reason", c_uint32),
@@ -770,6 +802,8 @@ class greta_generate_result(Structure):
         ("drafted_tokens", c_uint32),
         ("accepted_tokens", c_uint32),
         ("reread_tokens", c_uint32),
+        ("draw_steps", c_uint32),
+        ("draft_stopped", c_uint32),
     ]
 
 
@@ -1086,6 +1120,7 @@ class greta_request_options(Structure):
     adapters: Any
     adapter_scales: Any
     adapter_count: int
+    draft: Any
     _fields_ = [
         ("struct_size", c_uint32),
         ("max_tokens", c_uint32),
@@ -1124,6 +1159,7 @@ class greta_request_options(Structure):
         ("adapters", POINTER(c_void_p)),
         ("adapter_scales", POINTER(c_float)),
         ("adapter_count", c_size_t),
+        ("draft", POINTER(greta_draft_options)),
     ]
 
 
@@ -1259,6 +1295,8 @@ class greta_request_result(Structure):
     drafted_tokens: int
     accepted_tokens: int
     reasoning_tokens: int
+    draw_steps: int
+    draft_stopped: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("reason", c_uint32),
@@ -1277,6 +1315,8 @@ class greta_request_result(Structure):
         ("drafted_tokens", c_uint32),
         ("accepted_tokens", c_uint32),
         ("reasoning_tokens", c_uint32),
+        ("draw_steps", c_uint32),
+        ("draft_stopped", c_uint32),
     ]
 
 
@@ -1518,6 +1558,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "greta_session_json_schema": (c_uint32, (c_void_p, c_char_p,)),
     "greta_session_strict_schema": (c_uint32, (c_void_p, c_char_p,)),
     "greta_session_draft_tokens": (c_uint32, (c_void_p, c_uint32,)),
+    "greta_session_draft": (c_uint32, (c_void_p, POINTER(greta_draft_options),)),
     "greta_model_sampling": (c_uint32, (c_void_p, POINTER(greta_sampling_defaults),)),
     "greta_session_generate": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t, POINTER(greta_generate_options), POINTER(greta_generate_result),)),
     "greta_batch_generate": (c_uint32, (POINTER(greta_generate_item), c_size_t,)),
@@ -1564,6 +1605,7 @@ ENUMS: tuple[Any, ...] = (
     greta_fill_token,
     greta_rows,
     greta_pooling,
+    greta_draft_kind,
     greta_sampling_field,
     greta_stop_reason,
     greta_chat_part,
@@ -1593,6 +1635,7 @@ STRUCTS: tuple[Any, ...] = (
     greta_batch_item,
     greta_embed_options,
     greta_dry_options,
+    greta_draft_options,
     greta_sampling_defaults,
     greta_generate_options,
     greta_generate_result,

@@ -86,7 +86,7 @@ Status Executor::allocate_cache(uint32_t index) {
   };
   const auto here = [&](uint32_t layer) { return model_.placement.layer(layer) == index; };
   std::vector<uint64_t> slices;
-  for (uint32_t l = 0; l < model_.shape.layers; ++l) {
+  for (uint32_t l = 0; l < model_.shape.cached_layers(); ++l) {
     const StepBuffers::Cache& layer = on.buffers.cache[l];
     if (!here(l)) continue;
     if (const uint64_t bytes = states_of(l)) slices.push_back(bytes);
@@ -95,7 +95,7 @@ Status Executor::allocate_cache(uint32_t index) {
     if (!layer.joined) slices.push_back(pages_of(layer) * layer.value_page_bytes);
   }
   on.cache = std::make_unique<Pool>(device, arena_limit(device.info()), std::move(slices));
-  for (uint32_t l = 0; l < model_.shape.layers; ++l) {
+  for (uint32_t l = 0; l < model_.shape.cached_layers(); ++l) {
     StepBuffers::Cache& layer = on.buffers.cache[l];
     if (!here(l)) continue;
     if (const uint64_t bytes = states_of(l)) GRETA_TRY(on.cache->take(bytes, &layer.states));
@@ -104,6 +104,10 @@ Status Executor::allocate_cache(uint32_t index) {
     layer.values = layer.keys;
     if (!layer.joined) GRETA_TRY(on.cache->take(pages_of(layer) * layer.value_page_bytes, &layer.values));
   }
+  const uint64_t bytes = head_states_bytes(model_.shape, options_, plan_.step_tokens);
+  if (!bytes || index != model_.placement.output()) return {};
+  GRETA_TRY(on.head_states.allocate(device, bytes, Memory::Device));
+  set_head_states(model_.shape, on.head_states.all(), plan_.step_tokens, &on.buffers);
   return {};
 }
 
@@ -133,6 +137,13 @@ Status Executor::upload_tables(uint32_t index) {
   GRETA_TRY(upload(index, &host_state(), on.step.buffer().bytes));
   if (on.token_log.buffer().bytes) GRETA_TRY(on.stream->fill(on.token_log.all(), 0));
   GRETA_TRY(on.stream->fill(on.counters.all(), 0));
+  // The head may have to guess where it has not read all of a text.
+  if (on.head_states.buffer().bytes) {
+    const StepBuffers::Cache& cache = on.buffers.cache[s.layers];
+    GRETA_TRY(on.stream->fill(on.head_states.all(), 0));
+    GRETA_TRY(on.stream->fill(cache.keys, 0));
+    if (!cache.joined) GRETA_TRY(on.stream->fill(cache.values, 0));
+  }
   return on.stream->wait();
 }
 

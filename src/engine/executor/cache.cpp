@@ -223,6 +223,7 @@ Status Executor::restore_cache(uint32_t sequence, std::span<const int32_t> token
     state_ends_[sequence] = positions;
   }
   if (checkpoints_) checkpoints_->forget(sequence, 0);
+  head_ends_[sequence] = {};
   const bool lacks = form == CacheForm::Windows && cache_form() == CacheForm::Whole;
   not_there_[sequence] = lacks ? first_page_saved(window_, positions) : 0;
   return {};
@@ -234,7 +235,7 @@ Status Executor::walk_page(const CachePage& page, const Spans& visit) const {
     if (index == PagePool::kGone) return Slice{nullptr, 0, bytes};
     return Slice{pool.buffer, pool.offset + index * bytes, bytes};
   };
-  for (uint32_t l = 0; l < model_.shape.layers; ++l) {
+  for (uint32_t l = 0; l < model_.shape.cached_layers(); ++l) {
     const StepBuffers::Cache& layer = cache_of(l);
     if (!layer.key_page_bytes) continue;
     const uint32_t index = layer.group ? page.window : page.full, device = model_.placement.layer(l);

@@ -5,6 +5,16 @@
 
 namespace greta {
 
+uint32_t token_bucket(uint32_t tokens) {
+  for (uint32_t bucket : kTokenBuckets)
+    if (tokens <= bucket) return bucket;
+  return kMaxStepTokens;
+}
+
+uint32_t output_bucket(uint32_t outputs, uint32_t tokens) {
+  return outputs <= 1 ? outputs : std::min(token_bucket(std::max(outputs, 8u)), tokens);
+}
+
 // Reports compiling to whoever opened the executor. They, or a sequence of the step, may stop it.
 Progress Executor::compile_progress() {
   const auto told = [](void* user, uint64_t done, uint64_t total) -> int {

@@ -17,6 +17,10 @@ class Checkpoints {
   // One that is passing goes when there is a later one (drop_passed).
   void make(uint32_t sequence, uint32_t position, bool passing = false);
   void drop_passed(uint32_t sequence);  // passing ones but for the last
+  // Makes sure that there is one of a state at `position`, which is not given up until it is dropped. A
+  // sequence has one of these at most, all sequences together `most`; false if that would be more.
+  bool keep_for_guesses(uint32_t sequence, uint32_t position, uint32_t most);
+  void drop_for_guesses(uint32_t sequence);
   // The last one up to `position`; 0 if there is none.
   uint32_t last(uint32_t sequence, uint32_t position) const;
   // Gives the sequence the pages of its checkpoint at `position`, or none at 0.
@@ -31,6 +35,8 @@ class Checkpoints {
     uint64_t used;                // when, by clock_
     std::vector<uint32_t> pages;  // PagePool::seen, or the state
     bool passing;
+    bool held = false;   // for guesses, and
+    bool guess = false;  // made for them alone
   };
   using Places = std::vector<Place>;  // in order of position
   void drop(Places& places, size_t index);

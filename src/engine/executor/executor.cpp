@@ -4,34 +4,10 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/executor/attempt.h"
 #include "engine/executor/deep_steps.h"
 
 namespace greta {
-
-// The recording of a step or of copies. Unless it is kept, the recording is abandoned and the bookkeeping
-// that it changed is restored or marked as unknown. Fresh pages stay until the caller truncates.
-class Executor::Attempt {
- public:
-  explicit Attempt(Executor& executor) : executor_(executor), recordings_{executor.on_} {
-    for (auto& copies : executor.copies_) copies.clear();
-    executor.state_copies_.clear();
-  }
-  ~Attempt() {
-    if (kept_) return;
-    for (uint32_t g = 0; g < executor_.plan_.groups.count; ++g)
-      executor_.pools_[g].take_back(executor_.copies_[g]);
-    if (executor_.states_) executor_.states_->take_back(executor_.state_copies_);
-    executor_.forget_uploads();
-  }
-  Attempt(const Attempt&) = delete;
-  Attempt& operator=(const Attempt&) = delete;
-  void keep() { kept_ = recordings_.kept = true; }
-
- private:
-  Executor& executor_;
-  Recordings recordings_;
-  bool kept_ = false;
-};
 
 Status Executor::acquire_sequence(uint32_t* out) {
   for (uint32_t i = 0; i < options_.sequences; ++i)
@@ -57,6 +33,7 @@ void Executor::fork_sequence(uint32_t from, uint32_t to, uint32_t position) {
     state_ends_[to] = position ? state_ends_[from] : 0;
   }
   if (checkpoints_) checkpoints_->fork(from, to, position);
+  head_ends_[to] = {std::min(head_ends_[from].position, position), false};
 }
 
 uint32_t Executor::truncate(uint32_t sequence, uint32_t position) {
@@ -68,6 +45,7 @@ uint32_t Executor::truncate(uint32_t sequence, uint32_t position) {
   }
   for (PagePool& pool : pools_) pool.truncate(sequence, position);
   if (checkpoints_) checkpoints_->forget(sequence, position);
+  if (position <= head_ends_[sequence].position) head_ends_[sequence] = {position, false};
   return position;
 }
 
@@ -86,6 +64,22 @@ void Executor::keep_passing_state(uint32_t sequence, uint32_t position) {
   if (position % kPageTokens == kFlights) checkpoints_->drop_passed(sequence);
   if (position % kPageTokens == 0)
     (void)guarded([&] { return checkpoints_->make(sequence, position, true), Status{}; });
+}
+
+bool Executor::keep_for_guesses(uint32_t sequence, uint32_t position) {
+  if (!states_) return true;
+  if (!stands_at(sequence, position)) return false;
+  bool kept = false;
+  // Beside these there is a state for each sequence and the spare one, so that no step lacks one.
+  const auto keep = [&] {
+    kept = checkpoints_->keep_for_guesses(sequence, position, plan_.checkpoints);
+    return Status{};
+  };
+  return guarded(keep).ok() && kept;
+}
+
+void Executor::drop_for_guesses(uint32_t sequence) {
+  if (states_) checkpoints_->drop_for_guesses(sequence);
 }
 
 // Frees pages of windows that no row sees. Returns false if there are none.
@@ -147,7 +141,7 @@ Status Executor::copy_pages() {
   };
   for (uint32_t g = 0; g < plan_.groups.count; ++g)
     for (const PagePool::Copy& copy : copies_[g]) {
-      for (uint32_t l = 0; l < model_.shape.layers; ++l) {
+      for (uint32_t l = 0; l < model_.shape.cached_layers(); ++l) {
         OnDevice& on = on_[model_.placement.layer(l)];
         const StepBuffers::Cache& layer = on.buffers.cache[l];
         if (layer.group != g || !layer.key_page_bytes) continue;
@@ -395,7 +389,9 @@ Status Executor::submit_deep(std::span<const Row> rows, uint32_t* out) {
     GRETA_TRY(submit_piece(piece, &flight));
     GRETA_TRY(wait(flight));
   }
-  return submit_piece(rest, out);
+  GRETA_TRY(submit_piece(rest, out));
+  states_rows_ = 0;  // of the last piece alone
+  return {};
 }
 
 Status Executor::submit_piece(std::span<const Row> rows, uint32_t* out) {
@@ -409,6 +405,7 @@ Status Executor::submit_piece(std::span<const Row> rows, uint32_t* out) {
                    host_state().output_count, rows.back().position + 1};
   GRETA_TRY(run(*plan));
   attempt.keep();
+  states_rows_ = uint32_t(rows.size());
   flight.under_way = true;
   flight.outcome = Code::Ok;
   *out = flight_;

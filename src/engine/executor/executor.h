@@ -131,6 +131,28 @@ class Executor {
   // are submitted.
   uint32_t drawn(uint32_t sequence, uint32_t position) const;
 
+  // A step of the layer that drafts tokens (Shape::heads), which is waited for. A row is a token with the
+  // hidden state of the token before it, which stands at `position`. Rows of a sequence stand together in
+  // order, and all its positions before them have had such rows. logits() has those of rows with `output`.
+  bool has_head() const { return model_.shape.heads != 0; }
+  struct HeadRow {
+    uint32_t token, position, sequence;
+    enum class From : uint8_t { Step, Head, Kept } from;  // whose hidden state
+    uint32_t index;  // a row of the last step, or of the last one of these; of what is kept, a sequence
+    bool output;
+  };
+  Status head_step(std::span<const HeadRow> rows);
+  // Rows of the last step, of a text of which these tokens are known. `depth`: how many guesses are wanted.
+  struct HeadPart {
+    uint32_t sequence, begin, count, row;  // positions, and the first one's row
+    std::span<const int32_t> tokens;
+    uint32_t depth;
+  };
+  // Gives the head the rows of the last step. guesses[i] gets the tokens that may follow the text of part i.
+  Status feed_head(std::span<const HeadPart> parts, std::vector<std::vector<int32_t>>* guesses);
+  // The sequence has pages for so many positions which others have filled, the head's among them.
+  void skip_head(uint32_t sequence, uint32_t positions) { head_ends_[sequence] = {positions, false}; }
+
   // Sequences are indices below options.sequences.
   Status acquire_sequence(uint32_t* out);  // fails with Full when all are in use
   void release_sequence(uint32_t sequence);
@@ -148,6 +170,10 @@ class Executor {
   // Called with each position that an answer has come to, it makes one of a state at each multiple of
   // kPageTokens, in place of the one before, which goes when the answer is known to have come so far.
   void keep_passing_state(uint32_t sequence, uint32_t position);
+  // Keeps what truncate() needs to go back to `position`, at which the sequence stands, from wrong guesses
+  // behind it: one state, if layers have some. False if there is no room for it.
+  bool keep_for_guesses(uint32_t sequence, uint32_t position);
+  void drop_for_guesses(uint32_t sequence);
   PagePool& pages() { return pools_[0]; }
   PagePool* windows() { return has_windows() ? &pools_[1] : nullptr; }  // of the group with a window
   bool free_window_page();  // makes sure that there is a free page of it; false if all are in use
@@ -207,7 +233,8 @@ class Executor {
     uint32_t full, window = PagePool::kGone;  // of group 0, and of the one with a window, which may be gone
   };
   uint64_t page_bytes() const {
-    return cache_bytes(kPageTokens, CacheForm::Whole) + kPageTokens * sizeof(uint32_t);
+    const uint64_t head = has_head() ? cache_of(model_.shape.layers).page_bytes() : 0;
+    return cache_bytes(kPageTokens, CacheForm::Whole) + head + kPageTokens * sizeof(uint32_t);
   }
   Status save_page(const CachePage& page, const Slice& to);
   Status load_page(const Slice& from, const CachePage& page);
@@ -220,8 +247,8 @@ class Executor {
   // Whether a step runs while the host does something else. With several devices the host carries what
   // crosses. There it is worth while to submit a step before the one before is waited for if that has no
   // outputs, as the pieces of a prompt: its first segments run while the last one of the step before does.
-  bool runs_ahead() const { return on_.size() == 1 && device_info(0).runs_ahead; }
-  bool overlaps_prompts() const { return on_.size() > 1; }
+  bool runs_ahead() const { return on_.size() == 1 && !has_head() && device_info(0).runs_ahead; }
+  bool overlaps_prompts() const { return on_.size() > 1 && !has_head(); }
   const DeviceInfo& device_info(uint32_t device) const { return model_.devices[device].device->info(); }
   const Model& model() const { return model_; }
   const ExecutorPlan& plan() const { return plan_; }
@@ -253,6 +280,7 @@ class Executor {
   // What the executor has on a device. Some is there only where a segment needs it.
   struct OnDevice {
     DeviceMemory arena, step, runs, rope, token_log, counters, drawn, readback, residual;
+    DeviceMemory head_states;
     DeviceMemory adapter_arena, scales;  // of steps with adapters
     DeviceMemory arrives, leaves;        // host memory through which pages, and what segments leave, cross
     Staged staged[kFlights];
@@ -318,6 +346,11 @@ class Executor {
   Status copy_in(const Slice& from, const Walk& walk);
   Status load_pages(const Walk& walk, uint64_t bytes, const CacheBytes& fill);
   uint32_t spare_sequence() const { return options_.sequences; }  // owns pages while they are restored
+  Status copy_states(std::span<const HeadRow> rows);
+  Status keep_states(std::span<const HeadRow> kept);
+  Slice hidden_state(HeadRow::From from, uint32_t index, uint64_t count) const;
+  void list_head_rows(const HeadPart& part);
+  Status chain_head(std::span<const HeadPart> parts, std::vector<std::vector<int32_t>>* guesses);
   Status submit_piece(std::span<const Row> rows, uint32_t* flight);
   Status submit_deep(std::span<const Row> rows, uint32_t* flight);
   void note_wants(std::span<const Row> rows);
@@ -376,6 +409,14 @@ class Executor {
   std::vector<uint32_t> not_there_;
   uint32_t window_;  // of most layers with a window; 0: there is none
   std::vector<bool> sequence_used_;
+  // By sequence, up to where the head has had rows, and whether the hidden state there is kept.
+  struct HeadEnd {
+    uint32_t position = 0;
+    bool kept = false;
+  };
+  std::vector<HeadEnd> head_ends_;
+  std::vector<HeadRow> head_rows_, kept_rows_;
+  uint32_t states_rows_ = 0;  // rows of the last step whose hidden states are there
   std::vector<bool> sampling_changed_;
   std::vector<std::atomic<bool>> cancelled_;  // by sequence
   bool takes_lone_rows_;  // some kernel of the device takes rows that are alone in their sequences

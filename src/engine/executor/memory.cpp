@@ -47,20 +47,33 @@ Status describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers*
   const bool latent = model.arch->latent;
   b->key_type = o.key_type;
   b->value_type = latent ? o.key_type : o.value_type;
-  b->cache.assign(model.shape.layers, {});
-  for (uint32_t l = 0; l < model.shape.layers; ++l)
+  b->cache.assign(model.shape.cached_layers(), {});
+  for (uint32_t l = 0; l < model.shape.cached_layers(); ++l)
     if (model.shape.each[l].keeps_cache())
       GRETA_TRY(describe_pages(model.shape.each[l], latent, o, &b->cache[l]));
   return {};
 }
 
 void set_groups(const Shape& shape, const CacheGroups& groups, StepBuffers* b) {
-  for (uint32_t l = 0; l < shape.layers; ++l) b->cache[l].group = groups.of(shape.each[l].window);
+  for (uint32_t l = 0; l < shape.cached_layers(); ++l) b->cache[l].group = groups.of(shape.each[l].window);
 }
 
 uint64_t readback_bytes(const Shape& s, const ExecutorOptions& o, uint32_t step_tokens) {
   const uint64_t logits = uint64_t(std::min(o.output_rows, step_tokens)) * s.vocab;
   return std::max<uint64_t>(logits, s.width) * sizeof(float);
+}
+
+uint64_t head_states_bytes(const Shape& s, const ExecutorOptions& o, uint32_t step_tokens) {
+  const uint64_t rows = 3 * uint64_t(step_tokens) + o.sequences;
+  return s.heads ? round_up(rows * s.width * sizeof(float), 256) : 0;
+}
+
+void set_head_states(const Shape& s, const Slice& all, uint32_t step_tokens, StepBuffers* b) {
+  const uint64_t bytes = uint64_t(step_tokens) * s.width * sizeof(float);
+  b->step_states = {all.buffer, all.offset, bytes};
+  b->head_states = {all.buffer, all.offset + bytes, bytes};
+  b->head_inputs = {all.buffer, all.offset + 2 * bytes, bytes};
+  b->kept_states = {all.buffer, all.offset + 3 * bytes, all.bytes - 3 * bytes};
 }
 
 uint64_t layer_state_bytes(const Shape& s, uint32_t layer) {
@@ -82,6 +95,7 @@ std::vector<Needs> needs_of(const Model& model) {
     Needs& n = needs[segment.device];
     n.embeds |= segment.embeds();
     n.layers |= segment.first_layer < segment.layers_end && !segment.has_experts_alone();
+    n.layers |= segment.ends() && model.shape.heads;
     n.outputs |= segment.ends();
     n.residual |= segment.keeps_residual();
     for (const Crossing crossing : {segment.arrives, segment.leaves})
@@ -94,7 +108,7 @@ uint64_t log_bytes(uint32_t pages) { return round_up(uint64_t(pages) * kPageToke
 
 uint64_t crossing_bytes(const Model& model, const StepBuffers& b, uint32_t device, uint32_t step_tokens) {
   uint64_t page = 0;
-  for (uint32_t l = 0; l < model.shape.layers; ++l)
+  for (uint32_t l = 0; l < model.shape.cached_layers(); ++l)
     if (model.placement.layer(l) == device) page += b.cache[l].page_bytes();
   page += kPageTokens * sizeof(uint32_t);
   const uint64_t values = needs_of(model)[device].crossing_values;

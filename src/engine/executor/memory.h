@@ -20,6 +20,9 @@ uint64_t residual_bytes(const Shape& s, uint32_t step_tokens);  // of StepBuffer
 uint64_t layer_state_bytes(const Shape& s, uint32_t layer);     // of one state in a layer
 // What the host reads of a step: rows of logits, or hidden states, of which there is room for one at least.
 uint64_t readback_bytes(const Shape& s, const ExecutorOptions& o, uint32_t step_tokens);
+// Of hidden states that the head reads and writes, and how they are laid out.
+uint64_t head_states_bytes(const Shape& s, const ExecutorOptions& o, uint32_t step_tokens);
+void set_head_states(const Shape& s, const Slice& all, uint32_t step_tokens, StepBuffers* b);
 // Of what crosses for each token: values of 4 bytes.
 uint32_t crossing_values(const Shape& s, Crossing crossing);
 // Of host memory through which that, and pages that are saved, come to a device or leave it.

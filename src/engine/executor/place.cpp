@@ -46,7 +46,7 @@ Status measure(const ExecutorOptions& options, uint64_t free_bytes, const Model&
   const TensorStore::PieceBytes bytes = model.store.piece_bytes(0, false);
   out->pieces = bytes.pieces;
   out->experts = bytes.experts;
-  for (uint32_t l = 0; l < s.layers; ++l) out->pieces[l + 1] += plan.layer_bytes[l];
+  for (uint32_t l = 0; l < s.cached_layers(); ++l) out->pieces[l + 1] += plan.layer_bytes[l];
   const auto sum = [](const std::vector<uint64_t>& of) {
     return std::accumulate(of.begin(), of.end(), uint64_t(0));
   };

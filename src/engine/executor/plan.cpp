@@ -64,6 +64,10 @@ static Status each_step(const Model& model, const ExecutorOptions& o, uint32_t s
       }
     const uint32_t hidden = hidden_rows(model.shape, o, step_tokens, tokens);
     GRETA_TRY(visit({tokens, output_bucket(hidden, tokens), 0, false, LoneRows::None, true}));
+    const uint32_t guesses = output_bucket(std::min(o.output_rows, tokens), tokens);
+    StepKey draft{tokens, guesses, guesses};
+    draft.head = true;
+    if (model.shape.heads) GRETA_TRY(visit(draft));
   }
   return {};
 }
@@ -107,7 +111,9 @@ Status describe_buffers(const Model& model, const ExecutorOptions& o, const Exec
       piece(uint64_t(kMaxStepTokens) * crossing_values(model.shape, Crossing::Chosen) * sizeof(float));
   b.residual = piece(residual_bytes(model.shape, kMaxStepTokens));
   set_groups(model.shape, plan.groups, &b);
-  for (uint32_t l = 0; l < model.shape.layers; ++l) {
+  set_head_states(model.shape, piece(head_states_bytes(model.shape, o, plan.step_tokens)), plan.step_tokens,
+                  &b);
+  for (uint32_t l = 0; l < model.shape.cached_layers(); ++l) {
     StepBuffers::Cache& layer = b.cache[l];
     const uint64_t pages = plan.groups.group[layer.group].pages;
     layer.keys = layer.values = piece(pages * layer.key_page_bytes);
@@ -152,13 +158,13 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
   p->groups = plan_cache_groups(s, {o.sequences, p->step_tokens, p->pages, pages, o.checkpoint_bytes});
   set_groups(s, p->groups, &b);
   p->on.assign(model.devices.size(), {});
-  p->layer_bytes.assign(s.layers, 0);
-  for (uint32_t l = 0; l < s.layers; ++l)
+  p->layer_bytes.assign(s.cached_layers(), 0);
+  for (uint32_t l = 0; l < s.cached_layers(); ++l)
     p->layer_bytes[l] = pages[l] * p->groups.group[b.cache[l].group].pages;
   const uint64_t all = std::accumulate(p->layer_bytes.begin(), p->layer_bytes.end(), log_bytes(p->pages));
   GRETA_TRY(plan_states(s, o, all, p));
   p->on[model.placement.output()].cache += log_bytes(p->pages);
-  for (uint32_t l = 0; l < s.layers; ++l) {
+  for (uint32_t l = 0; l < s.cached_layers(); ++l) {
     p->layer_bytes[l] += layer_state_bytes(s, l) * p->states;
     p->on[model.placement.layer(l)].cache += p->layer_bytes[l];
   }
@@ -170,6 +176,7 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
     if (p->states) bytes += (1 + kFlights) * sizeof(StepRuns);
     if (needs[d].layers) bytes += ones_bytes(model, p->step_tokens) + rope_tables_bytes(s, context);
     if (needs[d].outputs) bytes += readback_bytes(s, o, p->step_tokens) + kDrawnBytes;
+    if (needs[d].outputs) bytes += head_states_bytes(s, o, p->step_tokens);
     if (needs[d].outputs && !needs[d].embeds) bytes += kFlights * kMaxStepTokens * sizeof(uint32_t);
     if (needs[d].embeds && !needs[d].outputs) bytes += log_bytes(p->pages);
     if (needs[d].crossing_values) bytes += 2 * crossing_bytes(model, b, d, p->step_tokens);
@@ -248,6 +255,7 @@ Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorP
       not_there_(options.sequences),
       window_(common_window(model.shape)),
       sequence_used_(options.sequences),
+      head_ends_(options.sequences + 1),
       sampling_changed_(options.sequences, true),
       cancelled_(options.sequences),
       takes_lone_rows_(has_lone_rows(model)),

@@ -8,16 +8,6 @@
 
 namespace greta {
 
-uint32_t token_bucket(uint32_t tokens) {
-  for (uint32_t bucket : kTokenBuckets)
-    if (tokens <= bucket) return bucket;
-  return kMaxStepTokens;
-}
-
-uint32_t output_bucket(uint32_t outputs, uint32_t tokens) {
-  return outputs <= 1 ? outputs : std::min(token_bucket(std::max(outputs, 8u)), tokens);
-}
-
 namespace {
 
 // The blocks of a transformer's layers.
@@ -260,8 +250,35 @@ struct Builder : FeedForward {
     return ffn_block(layer, {}, z, h);
   }
 
-  // The host gets the hidden states of the output rows.
-  Status hidden(const Weights& weights, const Slice& h) {
+  // Leaves the hidden states of all rows where the layer that drafts tokens finds them.
+  Status leave_states(const Tensor& gain, const Tensor& bias, const Slice& h, const Slice& to) {
+    const Slice normed = rows(s.width);
+    GRETA_TRY(emit({row_norm(gain, bias, h, normed)}));
+    graph.name_part("states");
+    return graph.copy({to.buffer, to.offset, normed.bytes}, normed);
+  }
+
+  // A step of the layer that drafts tokens. Its rows are tokens with the hidden states of those before.
+  Status draft(const Weights& weights) {
+    const Slice pair = rows(2 * uint64_t(s.width)), embedding = rows(s.width), state = rows(s.width),
+                h = rows(s.width);
+    GRETA_TRY(emit({make.embed(weights.token_embedding, embedding, {}, s.embedding_scale, s.vocab)}));
+    GRETA_TRY(graph.copy(state, {b.head_inputs.buffer, b.head_inputs.offset, state.bytes}));
+    Call first = norm(weights.head.embedding_norm, embedding, pair);
+    Call second = norm(weights.head.hidden_norm, state, from_value(pair, s.width));
+    for (Call* each : {&first, &second}) each->x_stride = s.width, each->y_stride = 2 * s.width;
+    for (const Calls& calls : {Calls{first}, Calls{second}, matmul(weights.head.join, pair, h)})
+      GRETA_TRY(emit(calls));
+    graph.name_part("embed");
+    GRETA_TRY(layer_block(weights, s.layers, {}, {}, h));
+    make.step = b.step_of(0);
+    const bool own = there(weights.head.output_norm);
+    const Tensor& gain = own ? weights.head.output_norm : weights.output_norm;
+    GRETA_TRY(leave_states(gain, {}, h, b.head_states));
+    return key.outputs ? head(weights, gain, {}, h) : Status{};
+  }
+
+  Status hidden(const Weights& weights, const Slice& h) {  // the host gets those of the output rows
     const Slice normed = rows(s.width, key.outputs);
     Call c = row_norm(weights.output_norm, weights.output_norm_bias, h, normed);
     c.rows_of = kRowsGather;
@@ -271,9 +288,9 @@ struct Builder : FeedForward {
   }
 
   // Only output rows get logits, since nobody reads the others.
-  Status head(const Weights& weights, const Slice& h) {
+  Status head(const Weights& weights, const Tensor& gain, const Tensor& bias, const Slice& h) {
     const Slice normed = rows(s.width, key.outputs), logits = rows(s.vocab, key.outputs);
-    Calls calls = {row_norm(weights.output_norm, weights.output_norm_bias, h, normed)};
+    Calls calls = {row_norm(gain, bias, h, normed)};
     calls += weights.tied
                  ? Calls{make.matmul(weights.token_embedding, normed, logits, weights.output_bias.slice)}
                  : product(weights.output, normed, logits, weights.output_bias);
@@ -344,9 +361,16 @@ struct Builder : FeedForward {
 Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, const StepBuffers& buffers,
                   const StepKey& key, GretaGraph* graph, const Segment& segment) {
   const uint32_t layers_end = std::min(segment.layers_end, shape.layers);
-  const bool empty = !segment.embeds() && segment.first_layer == layers_end && !key.outputs;
-  if (empty) return graph->finish();
-  Builder builder{{{arch, shape, buffers, key, *graph}}, segment.first_layer, layers_end};
+  const bool reads = segment.embeds() || shape.heads,
+             empty = !reads && segment.first_layer == layers_end && !key.outputs;
+  if (empty || (key.head && !segment.ends())) return graph->finish();
+  const uint32_t first = key.head ? shape.layers : segment.first_layer;
+  Builder builder{{{arch, shape, buffers, key, *graph}}, first, key.head ? shape.cached_layers() : layers_end};
+  if (key.head) {
+    GRETA_TRY(builder.share_rows());
+    GRETA_TRY(builder.draft(weights));
+    return graph->finish();
+  }
   if (segment.has_experts_alone()) {
     builder.xielu = shape.each[segment.first_layer].xielu;
     GRETA_TRY(builder.experts_alone(weights.layers[segment.first_layer]));
@@ -376,7 +400,11 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
   builder.make.step = buffers.step_of(0);
   if (segment.leaves == Crossing::Residual) GRETA_TRY(builder.send({h}));
   if (!segment.ends()) return graph->finish();
-  if (key.outputs) GRETA_TRY(key.hidden ? builder.hidden(weights, h) : builder.head(weights, h));
+  if (shape.heads)
+    GRETA_TRY(builder.leave_states(weights.output_norm, weights.output_norm_bias, h, buffers.step_states));
+  if (key.outputs)
+    GRETA_TRY(key.hidden ? builder.hidden(weights, h)
+                         : builder.head(weights, weights.output_norm, weights.output_norm_bias, h));
   graph->name_part(key.sample ? "sample" : "logits");
   return graph->finish();
 }

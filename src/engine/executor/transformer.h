@@ -17,6 +17,7 @@ struct StepKey {
   bool hidden = false;             // the outputs are hidden states, and there are no logits
   bool prefixes = false;           // of the lone rows some share pages that are read once (SharedPrefixes)
   uint32_t adapters = 0;           // the number of the AdapterSet whose parts are added; 0: none
+  bool head = false;               // the step is one of the layer that drafts tokens
   bool operator==(const StepKey&) const = default;
 };
 
@@ -38,6 +39,9 @@ struct StepBuffers {
   Slice scales;                // [adapters][StepKey::tokens]: of each row for each adapter
   Slice output_step;           // a StepState whose tokens are the rows of logits
   std::span<const std::shared_ptr<const Adapter>> adapters;  // of the step
+  // Where a layer drafts tokens, hidden states of [width] values: those of a step's rows, those of the head's
+  // rows, those that it reads, each [tokens], and one of each sequence that is kept.
+  Slice step_states, head_states, head_inputs, kept_states;
   Slice arrives, leaves;  // host memory for what crosses, where a segment is not the whole step
   Slice residual;         // [tokens][width], of layers whose experts are on another device
   // The pages of a layer: [pages] x page bytes. Without attention there are none.

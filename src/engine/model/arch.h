@@ -184,7 +184,8 @@ struct Arch {
   bool experts_by_router = false;  // a layer has experts if it has a router
   bool normalise_experts = false;  // expert_weights_norm
   bool softmax_experts =
-      false;  // without expert_gating_func it is the softmax, also with a bias of the choice
+      false;            // without expert_gating_func it is the softmax, also with a bias of the choice
+  bool drafts = false;  // the first layer of nextn_predict_layers can guess tokens (use_head())
 };
 
 }  // namespace greta

@@ -1,6 +1,7 @@
 #include "engine/model/model.h"
 
 #include <algorithm>
+#include <set>
 
 #include "graph/graph.h"
 #include "text/text.h"
@@ -105,6 +106,10 @@ Status place_model(std::span<const ModelDevice> devices, const Placement& wanted
         "layers of this model share caches or embeddings, so it cannot be split over %zu devices: give "
         "it one of them",
         devices.size());
+  if (m.shape.heads && placement.embedding() != placement.output())
+    return fail(Code::Unsupported,
+                "the layer that drafts tokens reads the embedding and the output, which are on two devices: "
+                "place both on one, or leave that layer out");
   m.devices.assign(devices.begin(), devices.end());
   m.placement = placement;
   for (uint32_t d = 0; d < devices.size(); ++d) {
@@ -114,6 +119,28 @@ Status place_model(std::span<const ModelDevice> devices, const Placement& wanted
     GRETA_TRY(on_device(m, d, try_packing(m.gguf, on, m.log)));
   }
   return m.store.describe(m.gguf, *m.arch, m.shape, m.devices, placement);
+}
+
+Status use_head(Model* model) {
+  Model& m = *model;
+  Shape& s = m.shape;
+  if (!s.draft_layers)
+    return fail(Code::Unsupported, "%s: it has no layer that drafts tokens (%s.nextn_predict_layers)",
+                m.gguf.name(), m.arch->name);
+  if (!m.arch->drafts || !s.attending().attends())
+    return fail(Code::Unsupported, "%s: the layers of a %s that draft tokens cannot be used", m.gguf.name(),
+                m.arch->name);
+  const auto last = std::ranges::find_if(s.each.rbegin(), s.each.rend(), &LayerShape::attends);
+  LayerShape head = *last;
+  head.experts = s.each.back().experts;
+  s.each.push_back(head);
+  s.heads = 1;
+  GRETA_TRY(place_model(std::vector(m.devices), Placement(m.placement), &m));
+  Weights weights;
+  std::set<std::string, std::less<>> used;
+  for (const NamedTensor& each : model_tensors(m.gguf, *m.arch, s, &weights)) used.insert(each.name);
+  std::erase_if(m.unused, [&](const UnusedPart& part) { return part.tensor && used.contains(part.name); });
+  return {};
 }
 
 Status on_device(const Model& model, uint32_t device, Status status) {

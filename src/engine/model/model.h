@@ -35,6 +35,9 @@ Placement without_needless(Placement placement, const Shape& shape);
 // Gives a model that is not loaded yet another placement, on these devices, of which the filters are not
 // read.
 Status place_model(std::span<const ModelDevice> devices, const Placement& placement, Model* model);
+// Makes a model that is not loaded yet use the layer of its file that drafts tokens, which is loaded with it.
+// Its embedding and its output are then on one device.
+Status use_head(Model* model);
 Status load_model(Model* model, const Progress& progress);
 
 // Excludes kernels that the driver refused from later plans on the device. Returns true if making the plan

@@ -99,7 +99,8 @@ struct RecurrentShape {
 
 struct Shape {
   uint32_t layers = 0, width = 0, vocab = 0;
-  uint32_t draft_layers = 0;     // layers after these in the file, which draft tokens and are not used
+  uint32_t draft_layers = 0;     // layers after these in the file, which draft tokens
+  uint32_t heads = 0;            // 1: the first of them is used; its shape stands in `each` behind the others
   uint32_t context = 0;          // the context that the model was trained for, in tokens
   bool parallel = false;         // attention and feed-forward of a layer read the same residual
   uint32_t positions = 0;        // rows of the embeddings of positions; 0: there are none
@@ -118,6 +119,7 @@ struct Shape {
   RecurrentShape recurrence;  // of all recurrent layers
   uint32_t recurrent_layers = 0;
 
+  uint32_t cached_layers() const { return layers + heads; }
   const LayerShape& attending() const;  // the first layer with attention, or one without anything
   // The layer whose keys and values a layer reads: itself or an earlier one.
   uint32_t cache_layer(uint32_t layer) const {

@@ -283,6 +283,15 @@ void add_layer_input(const TensorNames& names, const Shape& s, Layer* l, List* l
   add_vector(list, names.layer_scale, &l->layer_scale, 1);
 }
 
+List head_tensors(const Shape& s, Head* head) {
+  List list;
+  add_vector(&list, "blk.%u.nextn.enorm.weight", &head->embedding_norm, s.width);
+  add_vector(&list, "blk.%u.nextn.hnorm.weight", &head->hidden_norm, s.width);
+  add_vector(&list, maybe("blk.%u.nextn.shared_head_norm.weight"), &head->output_norm, s.width);
+  add_matrix(&list, "blk.%u.nextn.eh_proj.weight", &head->join, 2 * uint64_t(s.width), s.width);
+  return list;
+}
+
 }  // namespace
 
 std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, uint32_t index,
@@ -335,7 +344,7 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
 std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const Shape& shape,
                                        Weights* weights, bool apart) {
   const TensorNames& names = arch.tensors;
-  weights->layers.resize(shape.layers);
+  weights->layers.resize(shape.cached_layers());
   const bool one_matrix = names.output.optional && !gguf.find_tensor(names.output.text);
   weights->tied = one_matrix && !apart;
   List input, output;
@@ -361,20 +370,23 @@ std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const
   uint32_t piece = 0;
   const auto add = [&](std::string name, const WantedTensor& wanted) {
     if (wanted.scale) name.replace(name.rfind('.'), std::string::npos, ".scale");
-    all.push_back({std::move(name), wanted, piece, wanted.of_experts});
+    all.push_back({std::move(name), wanted, piece, wanted.of_experts && piece <= shape.layers});
   };
   for (const WantedTensor& wanted : input)
     if (wanted.name.text) add(wanted.name.text, wanted);
   piece = shape.layers + 1;
   for (const WantedTensor& wanted : output)
     if (wanted.name.text) add(wanted.name.text, wanted);
-  for (uint32_t l = 0; l < shape.layers; ++l) {
-    piece = l + 1;
+  for (uint32_t l = 0; l < shape.cached_layers(); ++l) {
+    piece = l + 1;  // what drafts lies with the output
     const bool fused =
         names.query_key_value.text && gguf.find_tensor(layer_name(names.query_key_value, l)) != nullptr;
     for (const WantedTensor& wanted : layer_tensors(arch, shape, l, fused, &weights->layers[l]))
       if (wanted.name.text) add(layer_name(wanted.name, l), wanted);
   }
+  if (shape.heads)
+    for (const WantedTensor& wanted : head_tensors(shape, &weights->head))
+      add(layer_name(wanted.name, shape.layers), wanted);
   return all;
 }
 

@@ -36,13 +36,21 @@ struct Layer {
   Tensor layer_norm, layer_scale;
 };
 
+// What a layer that drafts tokens has beside a layer's tensors: `join` makes its input of the normed
+// embedding of a token and the normed hidden state of the one before.
+struct Head {
+  Tensor embedding_norm, hidden_norm, output_norm;
+  ScaledTensor join;
+};
+
 struct Weights {
   Tensor token_embedding, output_norm, output_norm_bias, output_bias;
   ScaledTensor output;
   Tensor layer_embedding, layer_projection_norm;
   ScaledTensor layer_projection;
-  bool tied = false;  // token_embedding is also the output matrix
-  std::vector<Layer> layers;
+  bool tied = false;                                             // token_embedding is also the output matrix
+  std::vector<Layer> layers;                                     // [Shape::cached_layers()]
+  Head head;                                                     // if Shape::heads
   std::vector<float> rope_factors, long_factors, short_factors;  // [rope[0].width / 2] or empty
   std::vector<float> position_embedding;                         // [positions][width] or empty
 };

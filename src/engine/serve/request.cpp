@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/write/model_draft.h"
+
 namespace greta {
 
 namespace {
@@ -58,7 +60,9 @@ Status Request::open(const Model& model, uint32_t context, size_t events, std::s
                      RequestOptions&& options, std::shared_ptr<Request>* out) {
   GRETA_TRY(check_tokens(options.tokens, 0, context, model.shape.vocab));
   GRETA_TRY(check_sampling(options.sampling));
-  GRETA_TRY(check_draft_tokens(options.draft_tokens));
+  GRETA_TRY(check_draft(options.draft, model.shape.heads != 0));
+  if (options.draft.kind == DraftKind::Model)
+    GRETA_TRY(check_draft_model(model, context, *options.draft.executor));
   if (options.sampling.filter.call)
     return greta::fail(Code::Unsupported,
                        "a request has no logit filter: it would hold up every other request");

@@ -236,11 +236,11 @@ void Scheduler::plan_prompt(Request& request, uint32_t* rows) {
 
 // Adds the rows of a request for which there are pages. Gives their number.
 uint32_t Scheduler::plan(Request& request, Writing::Room room) {
-  Writing::Part part = request.part(room);
+  Writing::Part part = request.part(executor_, room);
   if (part.guesses &&
       !guarded([&] { return executor_.reserve(request.sequence(), part.begin, part.end()); }).ok()) {
     room.guesses = 0;  // they are not worth the pages of others
-    part = request.part(room);
+    part = request.part(executor_, room);
   }
   if (part.count == 0 || !reserve(request, part.end())) return 0;
   steps_.add(part);
@@ -254,6 +254,7 @@ void Scheduler::adopt_cached(Request& request) {
     const uint32_t tokens = cache_.adopt(request.in_cache());
     if (!tokens) return;
     request.skip_cached(tokens);
+    executor_.skip_head(request.sequence(), request.sent());
     counts_.cached_tokens += tokens;
   }
 }

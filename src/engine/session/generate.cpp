@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/session/session.h"
+#include "engine/write/model_draft.h"
 #include "engine/write/steps.h"
 
 namespace greta {
@@ -37,6 +38,7 @@ class Session::Writer final : public Writing {
       item_.error = error();
       session_.take_back(undo_.to);
     }
+    session_.executor_->drop_for_guesses(sequence());
   }
   void keep() {
     if (status().ok()) undo_.keep();
@@ -124,7 +126,7 @@ class Session::Batch final : Steps::Owner {
     Writing::Room room = steps_.room(size_t(std::ranges::count_if(writers_, &Writing::goes_on)));
     room.rows = writer.piece(room.rows);
     for (;; room.guesses = 0) {
-      const Writing::Part part = writer.part(room);
+      const Writing::Part part = writer.part(executor_, room);
       if (!part.count) return {};
       const Status status = executor_.reserve(writer.sequence(), part.begin, part.end());
       if (status.ok()) return steps_.add(part), status;
@@ -139,15 +141,19 @@ class Session::Batch final : Steps::Owner {
   size_t first_ = 0;  // which text comes first in the next step
 };
 
-Status Session::set_draft_tokens(uint32_t most) {
-  GRETA_TRY(check_draft_tokens(most));
-  draft_tokens_ = most;
+Status Session::set_draft(DraftSettings settings) {
+  GRETA_TRY(check_draft(settings, executor_->has_head()));
+  if (settings.kind == DraftKind::Model) {
+    GRETA_TRY(check_draft_model(executor_->model(), context(), *settings.executor));
+    GRETA_TRY(open_draft(settings, &settings.source));  // it goes on from text to text
+  }
+  draft_ = std::move(settings);
   return {};
 }
 
 Status Session::generate_batch(std::span<Generation> items) {
   GRETA_TRY(check_together(items));
-  for (Generation& item : items) item.options.draft_tokens = item.session->draft_tokens_;
+  for (Generation& item : items) item.options.draft = item.session->draft_;
   Batch(items).run();
   return {};
 }

@@ -32,7 +32,7 @@ Status Session::fork(std::unique_ptr<Session>* out) {
   GRETA_TRY(child->set_sampling(sampling()));
   child->text_.sampler = text_.sampler;
   child->text_.grammar = text_.grammar;
-  child->draft_tokens_ = draft_tokens_;
+  GRETA_TRY(child->set_draft({draft_.kind, draft_.depth, draft_.guess_tokens, draft_.executor, {}}));
   child->fed_with_ = fed_with_;
   child->adapters_since_ = adapters_since_;
   if (const auto& adapters = executor_->adapters(text_.sequence)) {
@@ -93,6 +93,12 @@ void Session::take_back(uint32_t position) {
   adapters_since_ = std::min(adapters_since_, position);
 }
 
+// If it fails the layer that drafts tokens has not read these, and does not guess what comes behind them.
+void Session::feed_head(uint32_t begin, uint32_t count) {
+  const Executor::HeadPart part{text_.sequence, begin, count, 0, text_.tokens, 0};
+  if (executor_->has_head()) (void)guarded([&] { return executor_->feed_head({&part, 1}, nullptr); });
+}
+
 Status Session::catch_up() {
   if (behind_)
     executor_->model().log(LogLevel::Debug, "%u tokens are read again from position %u, the last checkpoint",
@@ -104,6 +110,7 @@ Status Session::catch_up() {
     for (uint32_t at = text_.fed; at < text_.fed + count; ++at)
       rows_.push_back({uint32_t(text_.tokens[at]), at, text_.sequence, Executor::Output::None});
     GRETA_TRY(executor_->step(rows_));
+    feed_head(text_.fed, count);
     text_.fed += count;
     behind_ -= count;
   }
@@ -143,6 +150,7 @@ Status Session::feed(std::span<const int32_t> tokens, uint32_t most, OutputOf ou
     GRETA_TRY(status);
     GRETA_TRY(taken(done, count));
     text_.feed(tokens.subspan(done, count));
+    feed_head(text_.fed - uint32_t(count), uint32_t(count));
     done += count;
   }
   undo.keep();

@@ -51,9 +51,7 @@ class Session {
   const SamplerSettings& sampling() const { return text_.sampler.settings(); }
   // The adapters of the tokens that are fed from now on. What is there stays as it was computed.
   Status set_adapters(std::shared_ptr<const AdapterList> adapters);
-  // The most tokens that are guessed and verified in one step of generate(), at most kMaxDraftTokens
-  // (draft.h).
-  Status set_draft_tokens(uint32_t most);
+  Status set_draft(DraftSettings settings);  // who guesses tokens in generate()
   // Null removes the grammar.
   void set_grammar(std::shared_ptr<const Grammar> grammar) { text_.grammar.set(std::move(grammar)); }
   const std::shared_ptr<const Grammar>& grammar() const { return text_.grammar.grammar(); }
@@ -121,12 +119,13 @@ class Session {
   std::optional<uint64_t> adapters_of_all() const;
   void take_back(uint32_t position);  // forgets what was fed and reserved from there on
   Status catch_up();                  // reads what is behind
+  void feed_head(uint32_t begin, uint32_t count);
   bool take_cancel() { return executor_->take_cancel(text_.sequence); }
 
   std::shared_ptr<Executor> executor_;
   Text text_;            // its tokens have room for the whole context and one that is drawn behind it
   uint32_t behind_ = 0;  // tokens behind those fed that are to be read again first (Executor::truncate)
-  uint32_t draft_tokens_ = 0;
+  DraftSettings draft_;
   // The identity of the adapters with which the tokens before adapters_since_ were fed, if it is one for all.
   std::optional<uint64_t> fed_with_ = 0;
   uint32_t adapters_since_ = 0;  // where the adapters were set last

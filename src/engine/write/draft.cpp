@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <bit>
 
+#include "engine/write/model_draft.h"
+
 namespace greta {
 
-size_t Draft::place_of(std::span<const int32_t> gram) const {
+size_t TextDraft::place_of(std::span<const int32_t> gram) const {
   uint64_t hash = 0;
   for (const int32_t token : gram) hash = (hash ^ uint32_t(token)) * 0x9e3779b97f4a7c15u;
   return hash >> (64 - std::countr_zero(kPlaces));
 }
 
-void Draft::push(std::span<const int32_t> tokens) {
+void TextDraft::push(std::span<const int32_t> tokens) {
   if (ends_.empty()) ends_.resize(kPlaces);
   for (const int32_t token : tokens) {
     if (text_.size() >= kGram) ends_[place_of(std::span(text_).last(kGram))] = uint32_t(text_.size());
@@ -19,13 +21,72 @@ void Draft::push(std::span<const int32_t> tokens) {
   }
 }
 
-std::span<const int32_t> Draft::guess(uint32_t most) const {
+Status TextDraft::guess(std::span<const int32_t>, uint32_t most, std::vector<int32_t>* out) {
+  out->clear();
   const std::span<const int32_t> text = text_;
   if (!most || text.size() <= kGram) return {};
   const std::span<const int32_t> last = text.last(kGram);
   const size_t end = ends_[place_of(last)];
   if (!end || !std::ranges::equal(text.subspan(end - kGram, kGram), last)) return {};
-  return text.subspan(end, std::min<size_t>(most, text.size() - end));
+  const std::span<const int32_t> next = text.subspan(end, std::min<size_t>(most, text.size() - end));
+  out->assign(next.begin(), next.end());
+  return {};
+}
+
+Status HeadDraft::guess(std::span<const int32_t> text, uint32_t most, std::vector<int32_t>* out) {
+  out->clear();
+  if (behind_ == text.size())
+    out->assign(guesses_.begin(), guesses_.begin() + std::ptrdiff_t(std::min<size_t>(most, guesses_.size())));
+  return {};
+}
+
+Status CallerDraft::guess(std::span<const int32_t> text, uint32_t most, std::vector<int32_t>* out) {
+  out->assign(most, 0);
+  out->resize(std::min<size_t>(most, call_(text, out->data(), most)));
+  return {};
+}
+
+const char* draft_kind_name(DraftKind kind) {
+  static constexpr const char* kNames[] = {"none", "text", "head", "model", "caller"};
+  static_assert(std::size(kNames) == size_t(DraftKind::count));
+  return kNames[size_t(kind)];
+}
+
+Status check_draft(const DraftSettings& settings, bool has_head) {
+  if (settings.kind == DraftKind::None) return {};
+  if (settings.depth == 0 || settings.depth > kMaxDraftTokens)
+    return fail(Code::Argument, "%u tokens to guess in a step, expected 1 to %u", settings.depth,
+                kMaxDraftTokens);
+  if (settings.kind == DraftKind::Caller && !settings.guess_tokens)
+    return fail(Code::Argument, "a draft by a callback, but there is no callback");
+  if (settings.kind == DraftKind::Model && !settings.executor)
+    return fail(Code::Argument, "a draft by a second model, but there is no executor of one");
+  if (settings.kind == DraftKind::Head && !has_head)
+    return fail(Code::Argument,
+                "a draft by the model's own layer, but the model was opened without it (draft_head)");
+  return {};
+}
+
+Status open_draft(const DraftSettings& settings, std::shared_ptr<DraftSource>* out) {
+  *out = settings.source;
+  if (*out) return {};
+  switch (settings.kind) {
+    case DraftKind::Text:
+      *out = std::make_shared<TextDraft>();
+      return {};
+    case DraftKind::Head:
+      *out = std::make_shared<HeadDraft>();
+      return {};
+    case DraftKind::Model:
+      *out = std::make_shared<ModelDraft>(settings.executor);
+      return {};
+    case DraftKind::Caller:
+      *out = std::make_shared<CallerDraft>(settings.guess_tokens);
+      return {};
+    default:
+      out->reset();
+      return {};
+  }
 }
 
 void DraftDepth::watched(bool right) {
@@ -33,9 +94,27 @@ void DraftDepth::watched(bool right) {
   if (right_ >= kTrust) depth_ = std::min(most_, kCareful);
 }
 
+void DraftDepth::passed() {
+  if (pause_ == 0 || --pause_ != 0) return;
+  depth_ = std::min(most_, 1u);
+  gain_ = kWorth;  // so that one wrong guess ends the trial
+}
+
 void DraftDepth::verified(uint32_t guesses, uint32_t right) {
-  if (!right) right_ = 0;
-  depth_ = right == guesses ? most_ : right ? std::min(most_, kCareful) : 0;
+  if (free_) {
+    if (!right) right_ = 0;
+    depth_ = right == guesses ? most_ : right ? std::min(most_, kCareful) : 0;
+    return;
+  }
+  gain_ += kShare * (float(right) - gain_);
+  if (gain_ < kWorth) {
+    depth_ = 0;
+    pause_ = next_pause_;
+    next_pause_ = std::min(2 * next_pause_, kLongestPause);
+    return;
+  }
+  if (right == guesses) next_pause_ = kFirstPause;
+  depth_ = std::min(most_, right == guesses ? depth_ + 1 : std::max(right, 1u));
 }
 
 }  // namespace greta

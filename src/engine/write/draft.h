@@ -1,47 +1,125 @@
-// Guesses the next tokens of a text from what followed the same tokens earlier in it: drafts for speculative
-// decoding by "prompt lookup". A guess needs no model, and the device verifies several in one step.
+// Guesses of the next tokens of a text: drafts for speculative decoding. The device verifies several in one
+// step, and a guess counts only if it is the token that is drawn, so no text depends on who has guessed.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "platform/platform.h"
+
 namespace greta {
+
+class Executor;
 
 constexpr uint32_t kMaxDraftTokens = 7;  // a step verifies them and makes one more token
 
-class Draft {
- public:
-  // Appends tokens to the text.
-  void push(std::span<const int32_t> tokens);
+enum class DraftKind : uint8_t {
+  None,
+  Text,    // from what followed the same tokens earlier in the text
+  Head,    // from the layers of the file that draft
+  Model,   // from a second model
+  Caller,  // from a callback
+  count,
+};
+const char* draft_kind_name(DraftKind kind);
 
-  // Gives at most `most` tokens that may follow the text; none if its last kGram tokens did not stand in it
-  // before. They are valid until the next push.
-  std::span<const int32_t> guess(uint32_t most) const;
+// Makes guesses for one text.
+class DraftSource {
+ public:
+  virtual ~DraftSource() = default;
+  // Whether a guess costs no work of a device. While such guesses are not verified, they are compared with
+  // the tokens that come anyway.
+  virtual bool is_free() const = 0;
+  virtual void push(std::span<const int32_t> tokens) { (void)tokens; }  // they were added to the text
+  // Gives at most `most` tokens that may follow the text, of which all are known.
+  virtual Status guess(std::span<const int32_t> text, uint32_t most, std::vector<int32_t>* out) = 0;
+};
+
+// "Prompt lookup": what followed the last tokens of the text where they stood in it before.
+class TextDraft final : public DraftSource {
+ public:
+  bool is_free() const override { return true; }
+  void push(std::span<const int32_t> tokens) override;
+  // None if the last kGram tokens that were pushed did not stand in the text before.
+  Status guess(std::span<const int32_t> text, uint32_t most, std::vector<int32_t>* out) override;
 
  private:
   static constexpr uint32_t kGram = 3;           // tokens that have to agree
   static constexpr uint32_t kPlaces = 1u << 14;  // of `ends_`
   size_t place_of(std::span<const int32_t> gram) const;
 
-  std::vector<int32_t> text_;
+  std::vector<int32_t> text_;  // also what a full context has forgotten
   // By hash of a gram: the index behind it where it stood last. Grams with the same hash share a place, so
   // the text itself has to be compared. The gram at the end of the text is not noted yet.
   std::vector<uint32_t> ends_;
 };
 
-// Decides how many guesses the device verifies. While the depth is 0 guesses are compared with the tokens
-// that come anyway, which costs nothing; a text that repeats itself is noticed by that.
+// What the layer of the file that drafts tokens has guessed when it got the rows of the last step (Steps).
+class HeadDraft final : public DraftSource {
+ public:
+  bool is_free() const override { return false; }
+  void take(std::vector<int32_t>&& guesses, size_t behind) {
+    guesses_ = std::move(guesses);
+    behind_ = behind;
+  }
+  Status guess(std::span<const int32_t> text, uint32_t most, std::vector<int32_t>* out) override;
+
+ private:
+  std::vector<int32_t> guesses_;
+  size_t behind_ = 0;  // so many tokens
+};
+
+// What a caller's function guesses. It may write up to `most` tokens to `out` and gives their number.
+using GuessTokens = std::function<size_t(std::span<const int32_t> text, int32_t* out, size_t most)>;
+class CallerDraft final : public DraftSource {
+ public:
+  explicit CallerDraft(GuessTokens call) : call_(std::move(call)) {}
+  bool is_free() const override { return false; }
+  Status guess(std::span<const int32_t> text, uint32_t most, std::vector<int32_t>* out) override;
+
+ private:
+  GuessTokens call_;
+};
+
+// Where a text's guesses come from, and the most that are verified in one step.
+struct DraftSettings {
+  DraftKind kind = DraftKind::None;
+  uint32_t depth = 0;                        // 1 to kMaxDraftTokens
+  GuessTokens guess_tokens = {};             // of DraftKind::Caller
+  std::shared_ptr<Executor> executor = {};   // of DraftKind::Model: that of the second model
+  std::shared_ptr<DraftSource> source = {};  // what several texts share, one after the other
+};
+Status check_draft(const DraftSettings& settings, bool has_head);  // of the model
+Status open_draft(const DraftSettings& settings, std::shared_ptr<DraftSource>* out);
+
+// Decides how many guesses the device verifies.
+//
+// Those that are free are verified when some that came anyway were right, and no longer when a step's first
+// one was wrong. Others are verified from the beginning on, as long as enough of them are right. Then they
+// are tried again after some tokens, and after twice as many each time that they are wrong.
 class DraftDepth {
  public:
-  explicit DraftDepth(uint32_t most) : most_(most) {}
+  explicit DraftDepth(uint32_t most, bool free = true)
+      : most_(most), free_(free), depth_(free ? 0 : std::min(most, kCareful)) {}
   uint32_t depth() const { return depth_; }
-  void watched(bool right);                         // a guess while the depth was 0
+  void watched(bool right);                         // a free guess while the depth was 0
+  void passed();                                    // a token came without guesses
   void verified(uint32_t guesses, uint32_t right);  // a step that verified guesses
+  void stop() { most_ = depth_ = pause_ = 0; }      // for good
 
  private:
   static constexpr uint32_t kTrust = 2;    // right guesses in a row before the device verifies any
   static constexpr uint32_t kCareful = 3;  // the depth unless all guesses of the last step were right
-  uint32_t most_, depth_ = 0, right_ = 0;
+  // Right guesses that a step has to have, in a mean over the last steps, for guesses that cost work.
+  static constexpr float kWorth = 0.4f, kShare = 0.25f;
+  static constexpr uint32_t kFirstPause = 16, kLongestPause = 512;  // tokens
+  uint32_t most_;
+  bool free_;
+  uint32_t depth_, right_ = 0;
+  float gain_ = 1;
+  uint32_t pause_ = 0, next_pause_ = kFirstPause;
 };
 
 }  // namespace greta

@@ -1,6 +1,7 @@
 #include "engine/write/steps.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace greta {
 
@@ -135,7 +136,28 @@ bool Steps::collect() {
     if (!part.live()) continue;
     act_for(*part.writing, [&] { return waited.ok() ? part.writing->finish(part, executor_, own) : waited; });
   }
+  if (executor_.has_head() && waited.ok()) feed_head();
   return true;
+}
+
+// Gives the rows of the step that has ended to the layer that drafts tokens, also those of texts that want no
+// guesses, since others may go on from their pages.
+void Steps::feed_head() {
+  head_parts_.clear();
+  head_texts_.clear();
+  uint32_t row = 0;
+  for (const Part& part : under_way_.parts) {
+    const uint32_t first = std::exchange(row, row + part.count);
+    if (!part.writing || part.writing->sequence() == ~0u) continue;
+    head_parts_.push_back(part.writing->head_part(part, first));
+    head_texts_.push_back(part.writing);
+  }
+  const Status fed = guarded([&] { return executor_.feed_head(head_parts_, &guesses_); });
+  for (size_t i = 0; i < head_texts_.size(); ++i)
+    if (fed.ok())
+      head_texts_[i]->take_guesses(std::move(guesses_[i]));
+    else if (head_texts_[i]->guessing())
+      head_texts_[i]->stop_draft(fed);
 }
 
 }  // namespace greta

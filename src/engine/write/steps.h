@@ -65,6 +65,7 @@ class Steps {
   bool lost_state(const Part& part) const;  // which is live
   bool send_back(std::span<const Part> parts);
   void refuse(Writing& writing, Status status);
+  void feed_head();
 
   Executor& executor_;
   Owner& owner_;
@@ -74,6 +75,9 @@ class Steps {
   std::vector<Part> parts_, batch_;
   Writing::Room left_ = {};
   std::vector<Executor::Row> rows_;
+  std::vector<Executor::HeadPart> head_parts_;
+  std::vector<Writing*> head_texts_;
+  std::vector<std::vector<int32_t>> guesses_;
   Turn under_way_, next_;
   bool any_under_way_ = false;
   uint64_t collected_ns_ = 0;  // when the last step was

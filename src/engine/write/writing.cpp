@@ -7,11 +7,6 @@ namespace greta {
 
 constexpr uint32_t kReasoningEndTokens = 32;  // room that is kept for the text that closes the reasoning
 
-Status check_draft_tokens(uint32_t most) {
-  if (most <= kMaxDraftTokens) return {};
-  return fail(Code::Argument, "%u tokens to guess in a step, at most %u", most, kMaxDraftTokens);
-}
-
 // A text that is the token of the beginning alone starts without the space before its first word.
 bool Writing::begins_text() const {
   const Tokenizer& tokenizer = *model_.tokenizer;
@@ -25,7 +20,10 @@ Status Writing::begin(std::span<const std::string_view> stops, std::span<const i
   read_to_ = uint32_t(text_.tokens.size());
   result_.prompt_tokens = read_to_ - read_from_ - result_.reread_tokens;
   stream_.emplace(*model_.tokenizer, begins_text(), spoken);
-  depth_ = DraftDepth(draft_tokens());
+  // A state that is kept at the end must not have read wrong guesses.
+  if (!(has_states() && options_.ends_exactly)) GRETA_TRY(open_draft(options_.draft, &draft_));
+  if (draft_) depth_ = DraftDepth(options_.draft.depth, draft_->is_free());
+  if (draft_ && options_.draft.kind == DraftKind::Head) head_ = static_cast<HeadDraft*>(draft_.get());
   parser_ = parser;
   limit_reasoning();
   if (thinks_too_long()) {  // reasoning that the prompt has opened is closed before it begins
@@ -35,7 +33,7 @@ Status Writing::begin(std::span<const std::string_view> stops, std::span<const i
   on_device_ = options_.embed || (text_.sampler.on_device() && !text_.grammar.active() &&
                                   !options_.logprobs && !options_.prompt_logprobs);
   if (options_.embed) pooled_.emplace(*options_.embed, model_.shape.width, sent_, result_.prompt_tokens);
-  if (drafts()) draft_.push(text_.tokens);
+  push_draft(text_.tokens);
   return stream_->open(stops);
 }
 
@@ -47,22 +45,67 @@ bool Writing::ready(bool ahead) const {
   return ahead && !goes_exactly() && on_device_ && drawing_ == 1 && !last && !full_ && !guessing();
 }
 
+// Guesses are made once for each length of the text, of which all tokens are known.
 void Writing::copy_guesses(uint32_t most) {
-  const std::span<const int32_t> guess = draft_.guess(most);
-  guesses_.assign(guess.begin(), guess.end());
+  guesses_.clear();
+  if (!draft_ || !most) return;
+  if (made_for_ != text_.tokens.size()) {
+    made_for_ = text_.tokens.size();
+    const Status made = guarded([&] { return draft_->guess(text_.tokens, most, &made_); });
+    if (!made.ok()) return stop_draft(made);
+    const auto in_vocabulary = [&](int32_t token) { return uint32_t(token) < model_.shape.vocab; };
+    made_.erase(std::ranges::find_if_not(made_, in_vocabulary), made_.end());
+  }
+  guesses_.assign(made_.begin(), made_.begin() + std::ptrdiff_t(std::min<size_t>(most, made_.size())));
 }
 
-Writing::Part Writing::part(const Room& room) {
+// The text goes on without guesses.
+void Writing::stop_draft(Status status) {
+  if (status.code == Code::Memory || status.code == Code::Full) result_.draft_stopped = true;
+  model_.log(LogLevel::Warning, "no more tokens are guessed: %s", error_text());
+  made_.clear();
+  guesses_.clear();
+  draft_.reset();
+  head_ = nullptr;
+  depth_.stop();
+}
+
+Executor::HeadPart Writing::head_part(const Part& part, uint32_t row) const {
+  const uint32_t fed = std::min(text_.fed, part.end());
+  const bool wants = head_ && goes_on_ && part.era == era_ && text_.tokens.size() == size_t(text_.fed) + 1;
+  return {text_.sequence,
+          part.begin,
+          fed > part.begin ? fed - part.begin : 0,
+          row,
+          text_.tokens,
+          wants ? depth_.depth() : 0};
+}
+
+void Writing::take_guesses(std::vector<int32_t>&& guesses) {
+  if (head_) head_->take(std::move(guesses), text_.tokens.size());
+}
+
+uint32_t Writing::most_guesses(const Part& part, const Room& room) const {
+  if (drawing_) return 0;
+  const uint32_t known = sent_ + again() + 1;  // whose rows the step has
+  uint32_t most = std::min({room.guesses, depth_.depth(), context_ - std::min(context_, known)});
+  most = std::min(most, kGuessedRows - 1 - std::min(again(), kGuessedRows - 1));
+  return part.on_host ? std::min(most, room.choices - 1) : most;
+}
+
+Writing::Part Writing::part(Executor& executor, const Room& room) {
   using Kind = Part::Kind;
   Part part{this, sent_, 0, 0, 0, 0, false, !on_device_, era_, Kind::Draws};
   if (room.rows == 0) return part;
   if (!reading()) {
     if (part.on_host && !room.choices) return part;
-    uint32_t most = std::min({room.guesses, depth_.depth(), context_ - 1 - sent_});
-    if (part.on_host) most = std::min(most, room.choices - 1);
-    copy_guesses(drawing_ ? 0 : most);
+    if (again() + 1 > room.rows) return part;
+    copy_guesses(most_guesses(part, room));
+    if (!guesses_.empty() && !executor.keep_for_guesses(text_.sequence, sent_)) guesses_.clear();
+    if (guesses_.empty() && draft_) executor.drop_for_guesses(text_.sequence);
     part.guesses = uint32_t(guesses_.size());
-    part.count = part.outputs = 1 + part.guesses;
+    part.outputs = 1 + part.guesses;
+    part.count = again() + part.outputs;
     part.draws = true;
     return part;
   }
@@ -126,6 +169,7 @@ Status Writing::finish(const Part& part, Executor& executor, const float* output
   if (!part.draws || !goes_on_) return {};
   if (options_.no_answer) return end(StopReason::Length);
   if (!first_ns_) first_ns_ = now_ns();
+  ++result_.draw_steps;
   outputs += (part.outputs - 1 - part.guesses) * vocab;
   return part.guesses ? verify(part, executor, outputs) : watch(part, executor, outputs);
 }
@@ -147,9 +191,13 @@ Status Writing::take_hidden(const Part& part, const float* states) {
 
 // Takes the token of a step without guesses, and sees whether it would have been guessed.
 Status Writing::watch(const Part& part, Executor& executor, const float* logits) {
-  if (drafts()) copy_guesses(1);
+  const bool free = draft_ && draft_->is_free();
+  if (free) copy_guesses(1);
   GRETA_TRY(take_draw(part, 0, executor, logits));
-  if (!guesses_.empty()) depth_.watched(drawn_ == guesses_[0]);
+  if (!free)
+    depth_.passed();
+  else if (!guesses_.empty())
+    depth_.watched(drawn_ == guesses_[0]);
   return {};
 }
 
@@ -161,6 +209,7 @@ Status Writing::verify(const Part& part, Executor& executor, const float* logits
     if (!part.live()) return {};
     if (right == part.guesses || drawn_ != guesses_[right]) {
       depth_.verified(part.guesses, right);
+      if (has_states() && right < part.guesses) sent_ = executor.truncate(text_.sequence, text_.fed);
       return {};
     }
     ++result_.accepted_tokens;
@@ -179,7 +228,7 @@ Status Writing::take_draw(const Part& part, uint32_t i, Executor& executor, cons
     drawn_ = int32_t(executor.drawn(text_.sequence, part.end() - 1 - part.guesses + i));
     if (drawn_ == int32_t(kNoDraw)) return no_finite_logit();
   }
-  if (drafts()) draft_.push({&drawn_, 1});
+  push_draft({&drawn_, 1});
   return take_token(drawn_, part.on_host ? logits : nullptr, executor);
 }
 
@@ -197,7 +246,7 @@ Status Writing::take_token(int32_t token, const float* logits, Executor& executo
   if (!wanted) return end(StopReason::Cancelled);
   if (result_.generated_tokens == options_.max_tokens) return end(StopReason::Length);
   if (full_) return end(StopReason::Context);
-  if (thinks_too_long()) return close_reasoning();
+  if (thinks_too_long()) return close_reasoning(executor);
   return text_.tokens.size() > context_ ? make_room(executor) : Status{};
 }
 
@@ -260,7 +309,7 @@ Status Writing::add_closing() {
 
 // The text that closes the reasoning is read behind the token drawn last. What a step under way draws behind
 // that token is dropped.
-Status Writing::close_reasoning() {
+Status Writing::close_reasoning(Executor& executor) {
   if (text_.fed + kReasoningEndTokens >= context_) return end(StopReason::Context);
   piece_.clear();
   const bool more = stream_->finish(&piece_);
@@ -271,9 +320,9 @@ Status Writing::close_reasoning() {
   stream_->begin_anew();
   ++era_;
   drawing_ = 0;
-  sent_ = read_from_ = text_.fed;
+  push_draft(std::span(text_.tokens).subspan(text_.fed + 1));
+  sent_ = read_from_ = has_states() ? executor.truncate(text_.sequence, text_.fed) : text_.fed;
   read_to_ = uint32_t(text_.tokens.size());
-  if (drafts()) draft_.push(std::span(text_.tokens).subspan(sent_ + 1));
   return {};
 }
 
@@ -288,6 +337,8 @@ Status Writing::end(StopReason reason) {
     parser_->push(piece_);
     if (!parser_->finish()) reason = StopReason::Cancelled;
   }
+  draft_.reset();  // on the thread that may use a second model
+  head_ = nullptr;
   give(kNoToken, piece_, nullptr);
   result_.stop_string = stream_->found();
   result_.reason = reason;
@@ -297,6 +348,8 @@ Status Writing::end(StopReason reason) {
 
 void Writing::fail(Status status) {
   goes_on_ = false;
+  draft_.reset();
+  head_ = nullptr;
   status_ = status;
   const char* text = error_text();
   const size_t bytes = std::min(strlen(text), sizeof error_ - 1);

@@ -4,8 +4,10 @@
 // not known: the device draws that token if its kernel supports the settings, else the host chooses it from
 // the row's logits. Where the device draws, the next row may be submitted before its token is known.
 //
-// Where a text repeats itself, a step also has rows for the tokens that are likely to come next (draft.h). A
-// guess is right if it is the token that is drawn before it, so the text is the same as without guesses.
+// A step may also have rows for tokens that are likely to come next (draft.h). A guess is right if it is the
+// token that is drawn before it, so the text is the same as without guesses. What layers with a state have
+// made of wrong guesses is undone by going back to the state before them: the right tokens behind it are read
+// again in the next step, beside the new one.
 #pragma once
 #include <optional>
 
@@ -22,7 +24,7 @@ constexpr size_t kStopReasons = 6;
 struct WritingOptions {
   uint32_t max_tokens = 0;  // 0: until the context is full
   bool ignore_end = false;
-  uint32_t draft_tokens = 0;  // the most that are guessed and verified in one step, at most kMaxDraftTokens
+  DraftSettings draft = {};  // who guesses the next tokens
 
   // Called where the context is full. It gives the tokens that shall stand in place of those held, or none if
   // the text shall end. They are read again from the first on that differs, and read() counts them.
@@ -43,8 +45,6 @@ struct WritingOptions {
   bool prompt_logprobs = false;            // so does score(), for each token of the prompt but the last
 };
 
-Status check_draft_tokens(uint32_t most);
-
 struct WritingResult {
   StopReason reason = StopReason::Length;
   int32_t stop_string = -1;  // its index
@@ -53,6 +53,8 @@ struct WritingResult {
   uint32_t reread_tokens = 0;
   uint32_t forgotten_tokens = 0;                     // by on_full
   uint32_t drafted_tokens = 0, accepted_tokens = 0;  // guesses that were verified, and those that were right
+  uint32_t draw_steps = 0;                           // that made the generated tokens
+  bool draft_stopped = false;                        // memory lacked for a guess, so that no more were made
   uint32_t reasoning_tokens = 0;                     // generated tokens that belong to reasoning
   bool open_reasoning = false;                       // it ended within its reasoning
   uint64_t prompt_ns = 0, generate_ns = 0;
@@ -104,7 +106,7 @@ class Writing {
   // Whether a step can take a row now. `ahead`: its token may be one that a step under way draws.
   bool ready(bool ahead) const;
   // The rows that it wants of a step with so much room; none if `count` is 0.
-  Part part(const Room& room);
+  Part part(Executor& executor, const Room& room);
   // There is no page for its next row: it ends with the token that a step under way draws, or now.
   Status end_for_pages();
   void add_rows(const Part& part, std::vector<Executor::Row>* rows) const;
@@ -116,6 +118,11 @@ class Writing {
   // the last place at which it can go on, and goes alone until it has come past the part.
   void go_back(const Part& part, Executor& executor);
   bool goes_alone() const { return sent_ < alone_to_; }  // in steps of its own
+
+  // The rows of a step that has ended, for the layer that drafts tokens.
+  Executor::HeadPart head_part(const Part& part, uint32_t row) const;
+  void take_guesses(std::vector<int32_t>&& guesses);
+  void stop_draft(Status status);  // the text goes on without guesses
 
   Status end(StopReason reason);  // after the text that was held back
   void fail(Status status);       // error_text() belongs to `status`
@@ -154,13 +161,20 @@ class Writing {
   uint32_t leave();  // gives up its sequence, so that it is read anew in another one
 
  private:
-  // A state cannot go back behind a wrong guess.
-  uint32_t draft_tokens() const { return model_.shape.recurrent_layers ? 0 : options_.draft_tokens; }
-  // A state cannot go back to where reasoning is closed, either.
+  bool has_states() const { return model_.shape.recurrent_layers != 0; }
+  // Where reasoning is closed a state has no place behind it to go back to.
   bool goes_exactly() const {
-    return options_.ends_exactly || (model_.shape.recurrent_layers && parser_ && most_thought_ >= 0);
+    return options_.ends_exactly || (has_states() && parser_ && most_thought_ >= 0);
   }
-  bool drafts() const { return draft_tokens() != 0; }
+  // Tokens that are known and that a state has to read again, since it went back behind wrong guesses.
+  uint32_t again() const {
+    const uint32_t known = uint32_t(text_.tokens.size());
+    return known > sent_ + 1 && !reading() ? known - 1 - sent_ : 0;
+  }
+  void push_draft(std::span<const int32_t> tokens) {
+    if (draft_) draft_->push(tokens);
+  }
+  uint32_t most_guesses(const Part& part, const Room& room) const;
   bool begins_text() const;
   Status take_read();
   Status take_hidden(const Part& part, const float* states);
@@ -172,7 +186,7 @@ class Writing {
   void limit_reasoning();
   bool thinks_too_long() const;
   Status add_closing();
-  Status close_reasoning();
+  Status close_reasoning(Executor& executor);
   void copy_guesses(uint32_t most);
   void read_on_from(uint32_t position);
   void note_times();
@@ -187,8 +201,11 @@ class Writing {
   std::string piece_;
   std::optional<PooledText> pooled_;
   bool on_device_ = true;
-  Draft draft_;
+  std::shared_ptr<DraftSource> draft_;  // null: nobody guesses
+  HeadDraft* head_ = nullptr;           // the same, if it is one
   DraftDepth depth_{0};
+  std::vector<int32_t> made_;     // guesses that the source has made
+  size_t made_for_ = 0;           // behind so many tokens
   std::vector<int32_t> guesses_;  // of the step that comes next or is under way
   int32_t drawn_ = kNoToken;      // the last one
   uint32_t sent_ = 0;

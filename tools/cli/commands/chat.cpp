@@ -27,7 +27,7 @@ int chat(ChatOptions& options) {
   const std::optional<std::string> message = read_text(options.text, true);
   if (message && message->empty()) throw Misused("the message is empty");
   const bool conversation = !message || (options.interactive && from_terminal);
-  const Engine engine = open_engine(options.engine, !conversation);
+  const Engine engine = open_engine(options.engine, !conversation, &options.sampling);
   use_model_sampling(engine.model.get(), &options.sampling);
   set_sampling(engine.session.get(), options.sampling);
   PromptCache cache(options.cache, engine.session.get());

@@ -56,7 +56,10 @@ void report(const greta_generate_result& result, uint32_t context, bool shift) {
                 speed(result.prompt_tokens, result.prompt_ns), result.generated_tokens,
                 speed(result.generated_tokens, result.generate_ns)));
   if (result.drafted_tokens > 0)
-    detail(format("%u of %u guessed tokens were right", result.accepted_tokens, result.drafted_tokens));
+    detail(format("%u of %u guessed tokens were right; %.2f tokens for each step", result.accepted_tokens,
+                  result.drafted_tokens,
+                  static_cast<double>(result.generated_tokens) / std::max(result.draw_steps, 1U)));
+  if (result.draft_stopped > 0) note("memory lacked for guessed tokens: the text went on without");
 }
 
 // Tells the plan of a step that writes a token behind the prompt.
@@ -72,9 +75,9 @@ int run(const RunOptions& options) {
   options.engine.verbosity.apply();
   const std::optional<std::string> prompt = read_text(options.text, true);
   if (!prompt) throw Misused("there is no text to continue: give -p TEXT or -f FILE, or pipe a text in");
-  const Engine engine = open_engine(options.engine);
-  greta_session* const session = engine.session.get();
   SamplingOptions sampling = options.sampling;
+  const Engine engine = open_engine(options.engine, true, &sampling);
+  greta_session* const session = engine.session.get();
   use_model_sampling(engine.model.get(), &sampling);
   set_sampling(session, sampling);
   const auto tokens = encode(engine.tokenizer(), *prompt, GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL);
