@@ -1207,7 +1207,7 @@ typedef enum greta_draft_kind {
   GRETA_DRAFT_TEXT = 1,     /* The text itself: what followed the same tokens earlier in it. */
   GRETA_DRAFT_HEAD = 2,     /* The layer of the file that drafts tokens (greta_model_options.draft_head). */
   GRETA_DRAFT_MODEL = 3,    /* A second model with the same vocabulary (greta_draft_options.executor). */
-  GRETA_DRAFT_CALLBACK = 4, /* greta_draft_options.guess; not for requests of a service. */
+  GRETA_DRAFT_CALLBACK = 4, /* greta_draft_options.guess. A request of a service has no `guess`. */
   GRETA_DRAFT_KIND_MAX = 0x7fffffff
 } greta_draft_kind;
 
@@ -1222,7 +1222,9 @@ typedef struct greta_draft_options {
   uint32_t depth; /* The most tokens that are guessed and verified in one step, 1 to 7. GRETA_DRAFT_NONE does
                    * not read it. */
   /* Writes up to `most` tokens, at most 7, that may follow those of the text, and gives their number. The
-   * first that is not of the vocabulary ends them. It is called on the thread that generates. */
+   * first that is not of the vocabulary ends them. It is called on the thread that generates. With
+   * GRETA_DRAFT_HEAD and _MODEL it may be NULL; else `most` tokens that these have guessed lie in
+   * `out_tokens`, and it may change them, so that a measurement has as many right ones as it wants. */
   size_t (*guess)(void* user, const int32_t* tokens, size_t count, int32_t* out_tokens, size_t most);
   void* user;     /* Passed to guess. */
   /* Of the second model, for GRETA_DRAFT_MODEL. Its context is at most that of the text, which has no guesses

@@ -25,15 +25,15 @@ Status read_draft(const greta_draft_options* given, DraftSettings* out) {
       break;
     case GRETA_DRAFT_CALLBACK:
       *out = {DraftKind::Caller, o.depth};
-      if (o.guess)
-        out->guess_tokens = [call = o.guess, user = o.user](std::span<const int32_t> text, int32_t* to,
-                                                            size_t most) {
-          return call_back("guess", [&] { return call(user, text.data(), text.size(), to, most); });
-        };
       break;
     default:
       return fail(Code::Argument, "the kind of draft is %u, expected a greta_draft_kind", o.kind);
   }
+  if (o.guess && o.kind != GRETA_DRAFT_TEXT)
+    out->guess_tokens = [call = o.guess, user = o.user](std::span<const int32_t> text, int32_t* to,
+                                                        size_t most) {
+      return call_back("guess", [&] { return call(user, text.data(), text.size(), to, most); });
+    };
   return check_draft(*out, true);  // of what model is said later
 }
 

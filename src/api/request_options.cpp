@@ -102,7 +102,7 @@ Status read_writing(const greta_request_options& o, RequestOptions* out) {
     return fail(Code::Argument, "draft_tokens and draft are both set: give one of them");
   if (o.draft_tokens) out->draft = {DraftKind::Text, o.draft_tokens};
   if (o.draft) GRETA_TRY(within(read_draft(o.draft, &out->draft), "draft"));
-  if (out->draft.kind == DraftKind::Caller)
+  if (out->draft.kind == DraftKind::Caller || out->draft.guess_tokens)
     return fail(Code::Unsupported,
                 "a request has no callback that guesses: it would hold up every other one");
   GRETA_TRY(read_flag(o.shift, "shift", &shift));

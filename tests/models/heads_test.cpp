@@ -114,7 +114,7 @@ namespace {
 struct Written {
   Tokens tokens;
   std::string state;
-  GenerateResult result;
+  GenerateResult first, result;
 };
 
 Written write(Engine& engine, const RequestOptions& request, const DraftSettings& draft) {
@@ -131,7 +131,7 @@ Written write(Engine& engine, const RequestOptions& request, const DraftSettings
     if (token != kNoToken) static_cast<Tokens*>(user)->push_back(token);
     return 0;
   };
-  require_ok(session->generate(request.tokens, options, &out.result));
+  require_ok(session->generate(request.tokens, options, &out.first));
   require_ok(session->generate(some_tokens(3, 9), options, &out.result));
   require_ok(save(*session, &out.state));
   return out;
@@ -155,6 +155,31 @@ TEST_CASE("heads: sessions write the same text with their guesses", "[models][dr
     CHECK(drafted.state == plain.state);
     CHECK(drafted.result.drafted_tokens > 0);
   }
+}
+
+TEST_CASE("heads: a function that knows the text can make all guesses right, or all wrong",
+          "[models][draft]") {
+  const char* name = kHeads[GENERATE(0, 3)];
+  INFO(name);
+  const std::string file = write_model(read_head(name));
+  Engine engine;
+  open_head(file, &engine);
+  const RequestOptions request = request_of(some_tokens(21, 3), 60, 0);
+  const Written plain = write(engine, request, {});
+  Tokens known(request.tokens.begin(), request.tokens.end());
+  known.insert(known.end(), plain.tokens.begin(), plain.tokens.begin() + request.max_tokens);
+  const int32_t wrong = GENERATE(0, 1);
+  DraftSettings draft{DraftKind::Head, 3};
+  draft.guess_tokens = [&](std::span<const int32_t> text, int32_t* out, size_t most) {
+    for (size_t i = 0; i < most && text.size() + i < known.size(); ++i)
+      out[i] = known[text.size() + i] ^ wrong;
+    return most;
+  };
+  const Written drafted = write(engine, request, draft);
+  CHECK(drafted.tokens == plain.tokens);
+  CHECK(drafted.state == plain.state);
+  CHECK(drafted.first.drafted_tokens > 0);
+  CHECK(drafted.first.accepted_tokens == (wrong ? 0 : drafted.first.drafted_tokens));
 }
 
 TEST_CASE("heads: requests share steps and give the same answers", "[serve][draft]") {

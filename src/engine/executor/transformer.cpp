@@ -365,7 +365,8 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
              empty = !reads && segment.first_layer == layers_end && !key.outputs;
   if (empty || (key.head && !segment.ends())) return graph->finish();
   const uint32_t first = key.head ? shape.layers : segment.first_layer;
-  Builder builder{{{arch, shape, buffers, key, *graph}}, first, key.head ? shape.cached_layers() : layers_end};
+  Builder builder{
+      {{arch, shape, buffers, key, *graph}}, first, key.head ? shape.cached_layers() : layers_end};
   if (key.head) {
     GRETA_TRY(builder.share_rows());
     GRETA_TRY(builder.draft(weights));

@@ -89,6 +89,13 @@ Status open_draft(const DraftSettings& settings, std::shared_ptr<DraftSource>* o
   }
 }
 
+void change_guesses(const DraftSettings& settings, std::span<const int32_t> text,
+                    std::vector<int32_t>* guesses) {
+  if (settings.kind == DraftKind::Caller || !settings.guess_tokens || guesses->empty()) return;
+  const size_t most = guesses->size();
+  guesses->resize(std::min(most, settings.guess_tokens(text, guesses->data(), most)));
+}
+
 void DraftDepth::watched(bool right) {
   right_ = right ? right_ + 1 : 0;
   if (right_ >= kTrust) depth_ = std::min(most_, kCareful);

@@ -87,12 +87,15 @@ class CallerDraft final : public DraftSource {
 struct DraftSettings {
   DraftKind kind = DraftKind::None;
   uint32_t depth = 0;                        // 1 to kMaxDraftTokens
-  GuessTokens guess_tokens = {};             // of DraftKind::Caller
+  GuessTokens guess_tokens = {};             // of DraftKind::Caller, or it changes what others have guessed
   std::shared_ptr<Executor> executor = {};   // of DraftKind::Model: that of the second model
   std::shared_ptr<DraftSource> source = {};  // what several texts share, one after the other
 };
 Status check_draft(const DraftSettings& settings, bool has_head);  // of the model
 Status open_draft(const DraftSettings& settings, std::shared_ptr<DraftSource>* out);
+// Lets the caller's function change the guesses of a source that is not itself that function.
+void change_guesses(const DraftSettings& settings, std::span<const int32_t> text,
+                    std::vector<int32_t>* guesses);
 
 // Decides how many guesses the device verifies.
 //

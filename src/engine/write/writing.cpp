@@ -51,7 +51,11 @@ void Writing::copy_guesses(uint32_t most) {
   if (!draft_ || !most) return;
   if (made_for_ != text_.tokens.size()) {
     made_for_ = text_.tokens.size();
-    const Status made = guarded([&] { return draft_->guess(text_.tokens, most, &made_); });
+    const Status made = guarded([&]() -> Status {
+      GRETA_TRY(draft_->guess(text_.tokens, most, &made_));
+      change_guesses(options_.draft, text_.tokens, &made_);
+      return {};
+    });
     if (!made.ok()) return stop_draft(made);
     const auto in_vocabulary = [&](int32_t token) { return uint32_t(token) < model_.shape.vocab; };
     made_.erase(std::ranges::find_if_not(made_, in_vocabulary), made_.end());
