@@ -365,23 +365,10 @@ void warn_of_context(const Engine& engine, int64_t context) {
              static_cast<long long>(context), engine.info.context));
 }
 
-// Opens the second model, on the device of the first one, with the session's context.
-void open_draft(const EngineOptions& options, SamplingOptions* sampling, Engine* engine) {
-  ContextOptions context = options.context;
-  context.context = greta_session_context(engine->session.get());
-  const greta_executor_options sizes = executor_options(context, 0, 1);
-  engine->draft_model =
-      open_model(engine->runtime.get(), sampling->draft_model, !options.model.copy, options.device, sizes);
-  greta_executor* executor = nullptr;
-  engine->draft_executor =
-      own<Executor>(greta_executor_open(engine->draft_model.get(), &sizes, &executor), executor);
-  sampling->draft_executor = executor;
-}
-
 }  // namespace
 
 Engine open_engine(const EngineOptions& options, bool tell, SamplingOptions* sampling) {
-  const std::string guesses = sampling ? speculation_of(*sampling) : "none";
+  const std::string guesses = sampling ? drafter_of(sampling->draft) : "none";
   Engine engine;
   const std::string path = model_path(options.model, tell);
   engine.model_name = path.substr(path.rfind('/') + 1) + (options.model.path.empty() ? " (bundled)" : "");
@@ -397,7 +384,11 @@ Engine open_engine(const EngineOptions& options, bool tell, SamplingOptions* sam
   engine.adapters = open_adapters(engine.model.get(), options.adapters);
   engine.session = open_session(engine.model.get(), executor_options(options.context, info.context, 1));
   use_adapters(engine.session.get(), engine.adapters);
-  if (guesses == "draft-simple") open_draft(options, sampling, &engine);
+  if (guesses == "draft-simple") {
+    const uint32_t tokens = greta_session_context(engine.session.get());
+    engine.second = open_second_model(engine.runtime.get(), sampling->draft.model, options, tokens);
+    sampling->draft.executor = engine.second.executor.get();
+  }
   if (options.context.context < 0 && tell) {
     const uint32_t chosen = greta_session_context(engine.session.get());
     const std::string of = chosen < info.context ? format(" (the model has %u)", info.context) : "";

@@ -77,13 +77,21 @@ struct Adapters {
   std::vector<float> scales;
 };
 
+// One that guesses tokens for the first, or nothing.
+struct SecondModel {
+  Model model;
+  Executor executor;
+};
+// Opens it as the options say of the first one, for texts of so many tokens.
+SecondModel open_second_model(greta_runtime* runtime, const std::string& path, const EngineOptions& options,
+                              uint32_t tokens);
+
 // The order of the members makes the children close first.
 struct Engine {
   Runtime runtime;
   Model model;
   Adapters adapters;
-  Model draft_model;  // a second one, which guesses tokens, or null
-  Executor draft_executor;
+  SecondModel second;
   Session session;
   greta_model_info info;
   std::string model_name;  // of the file, without its folder
@@ -91,7 +99,7 @@ struct Engine {
 };
 // Opens what is needed to generate text, with one row of logits. Notes say what was chosen for the user: the
 // bundled model without -m, the context without -c. `tell` is false where a banner will say this.
-// With `sampling` also who guesses tokens is opened, and sampling->draft_executor set.
+// With `sampling` also who guesses tokens is opened, and sampling->draft.executor set.
 Engine open_engine(const EngineOptions& options, bool tell = true, SamplingOptions* sampling = nullptr);
 
 std::vector<int32_t> encode(const greta_tokenizer* tokenizer, std::string_view text, uint32_t flags);
@@ -106,7 +114,7 @@ void use_model_sampling(const greta_model* model, SamplingOptions* options);
 // here.
 void set_sampling(greta_session* session, const SamplingOptions& options);
 // Who guesses tokens by the options, or "none".
-std::string speculation_of(const SamplingOptions& options);
-greta_draft_options draft_options(const SamplingOptions& options);
+std::string drafter_of(const DraftOptions& options);
+greta_draft_options draft_options(const DraftOptions& options);
 
 }  // namespace greta::cli

@@ -52,6 +52,14 @@ struct ContextOptions {
   uint32_t step_tokens = 0;  // 0: the library's choice
 };
 
+// Who guesses tokens (docs/drafts.md).
+struct DraftOptions {
+  std::string kind;                    // "": draft-simple where there is a second model
+  uint32_t tokens = 7;                 // the most that are guessed for a step
+  std::string model;                   // path of a second model
+  greta_executor* executor = nullptr;  // of it, when it is open
+};
+
 // docs/sampling.md explains each of them.
 struct SamplingOptions {
   float temperature = 0.8f, dynamic_range = 0, dynamic_exponent = 1;
@@ -65,12 +73,9 @@ struct SamplingOptions {
   std::string samplers, sampler_letters;  // "": the default order
   std::string grammar, grammar_file, schema, schema_file;
   bool strict_schema = false;
-  std::string speculation;    // who guesses tokens; "": draft-simple where there is a second model
-  uint32_t draft_tokens = 7;  // the most that are guessed for a step
-  std::string draft_model;    // path of a second model
-  greta_executor* draft_executor = nullptr;  // of it, when it is open
-  int64_t seed = -1;                         // -1: a new one each time
-  std::set<std::string> given;               // long names of the options that came from the command line
+  DraftOptions draft;
+  int64_t seed = -1;            // -1: a new one each time
+  std::set<std::string> given;  // long names of the options that came from the command line
 };
 
 struct TextOptions {
@@ -105,7 +110,8 @@ void add_options(CLI::App& app, VerbosityOptions& options);
 void add_options(CLI::App& app, ModelOptions& options);
 void add_options(CLI::App& app, DeviceOptions& options);
 void add_options(CLI::App& app, ContextOptions& options);
-void add_options(CLI::App& app, SamplingOptions& options);
+void add_options(CLI::App& app, DraftOptions& options);
+void add_options(CLI::App& app, SamplingOptions& options);  // and who guesses tokens
 void add_options(CLI::App& app, TextOptions& options);
 void add_options(CLI::App& app, EngineOptions& options);
 void add_shift(CLI::App& app, ShiftOptions& options, const char* about, const char* about_no);

@@ -175,21 +175,7 @@ void add_options(CLI::App& app, SamplingOptions& options) {
       ->type_name("TEXT")
       ->allow_extra_args(false)
       ->take_all();
-  app.add_option(
-         "--spec,--spec-type", options.speculation,
-         "who guesses tokens, of which several are verified at once, which changes no text: ngram (or "
-         "ngram-simple), the text so far; draft-mtp, the layer of the file that drafts tokens; "
-         "draft-simple, the model of -md; none")
-      ->type_name("KIND")
-      ->check(CLI::IsMember({"none", "ngram", "ngram-simple", "draft-mtp", "draft-simple"}));
-  app.add_option("--model-draft,--spec-draft-model", options.draft_model,
-                 "a smaller model with the same tokens, which guesses them (--spec draft-simple)")
-      ->type_name("FILE");
-  app.add_option("--draft-max,--draft,--draft-n,--spec-draft-n-max", options.draft_tokens,
-                 "guess at most N tokens for a step; more than 7 are 7")
-      ->type_name("N")
-      ->check(in_range(int64_t{0}, int64_t{1} << 20))
-      ->capture_default_str();
+  add_options(app, options.draft);
   app.add_option("-s,--seed", options.seed, "seed of the draws; -1: a new one each time")
       ->type_name("S")
       ->check(in_range(int64_t{-1}, INT64_MAX))
@@ -223,33 +209,10 @@ void use_model_sampling(const greta_model* model, SamplingOptions* options) {
   if (!used.empty()) detail("the model's own settings:" + used);
 }
 
-std::string speculation_of(const SamplingOptions& options) {
-  const bool second = !options.draft_model.empty();
-  const std::string kind = !options.speculation.empty() ? options.speculation
-                           : second                     ? "draft-simple"
-                                                        : "none";
-  if (kind == "draft-simple" && !second) throw Misused("--spec draft-simple takes a second model: -md FILE");
-  if (kind != "draft-simple" && kind != "none" && second)
-    throw Misused("-md FILE guesses tokens with --spec draft-simple, and not with --spec " + kind);
-  return options.draft_tokens == 0 ? "none" : kind;
-}
-
-greta_draft_options draft_options(const SamplingOptions& options) {
-  const std::string kind = speculation_of(options);
-  auto draft = sized<greta_draft_options>();
-  draft.depth = std::min(options.draft_tokens, 7U);
-  draft.kind = kind == "none"           ? GRETA_DRAFT_NONE
-               : kind == "draft-mtp"    ? GRETA_DRAFT_HEAD
-               : kind == "draft-simple" ? GRETA_DRAFT_MODEL
-                                        : GRETA_DRAFT_TEXT;
-  draft.executor = options.draft_executor;
-  return draft;
-}
-
 void set_sampling(greta_session* session, const SamplingOptions& options) {
   if (options.mirostat == 1) throw Misused("--mirostat takes 2, or 0 for none");
   check(greta_session_sampling_clear(session));
-  const greta_draft_options draft = draft_options(options);
+  const greta_draft_options draft = draft_options(options.draft);
   check(greta_session_draft(session, &draft));
   const std::string order =
       options.sampler_letters.empty() ? options.samplers : order_of_letters(options.sampler_letters);
