@@ -10,6 +10,8 @@
  *   buffer     Memory: of the device, or of the host where the device reaches it.
  *   stream     A list of work for the device, which runs in the order in which it was given.
  *   timeline   A number that grows when a stream reaches a place. The host and other streams wait for it.
+ *   tensor     Values in a buffer, by shape and strides. It is a struct of yours and not an object; so are
+ *   weights    a matrix of any type of GGUF, in the layout that the device's kernels read.
  *
  * THE SHORT WAY
  *   This is a complete program. It copies on the device, waits, and reads the result.
@@ -223,6 +225,217 @@ GRETA_API greta_status greta_timeline_wait(greta_compute* compute, greta_timelin
  * signalled, are among the last GRETA_TIMELINE_SIGNALS, and were waited for by the host. */
 GRETA_API greta_status greta_timeline_elapsed(greta_compute* compute, greta_timeline timeline, uint64_t from,
                                               uint64_t to, uint64_t* out_ns);
+
+/* ---- tensors ----------------------------------------------------------------------------------------- */
+
+/* Types of values, by their numbers in GGUF files. Weights may have every type of GGUF that the device reads
+ * (greta_type_find); all other tensors are float32. */
+#define GRETA_TYPE_F32 0
+#define GRETA_TYPE_F16 1
+#define GRETA_TYPE_BF16 30
+
+/* Gives the number of a type by its name: "f32", "f16", "bf16", "q8_0", "q4_k" and so on. */
+GRETA_API greta_status greta_type_find(const char* name, uint32_t* out_type);
+
+/* Where values lie. This struct and greta_weights have no struct_size and stay as they are. A tensor of rank
+ * 0 is an operand that is absent. */
+typedef struct greta_tensor {
+  uint32_t type;               /* GRETA_TYPE_F32. */
+  uint32_t rank;               /* 1 to 4, or 0. */
+  uint64_t shape[4];           /* The outermost dimension first, as in C arrays; none is 0. */
+  uint64_t strides[4];         /* Values from one index of a dimension to the next; all 0: no gaps. The last
+                                * one is 1, and each steps over all that lies behind it. */
+  greta_buffer buffer;
+  uint64_t offset;             /* Bytes; a multiple of 16. */
+} greta_tensor;
+
+/* ---- operations --------------------------------------------------------------------------------------
+ *
+ * Each operation has three functions. greta_X_check says whether this device does it: GRETA_ERROR_ARGUMENT
+ * where shapes, strides or handles do not fit each other, GRETA_ERROR_UNSUPPORTED where no kernel does it.
+ * greta_X_scratch gives the bytes of working memory that it wants, often 0. greta_X checks the same, and
+ * records it on a stream. `scratch` is a buffer with so many bytes from `scratch_offset` on, a multiple of
+ * 256; it may be {0} where none are wanted, and may be used by other work before and after.
+ *
+ * "Rows" are all dimensions before the last one. Operations take any number of them, up to 2^24. Outputs may
+ * not overlap inputs, except where "in place" is said: there y may be the same tensor as the input, and not a
+ * part of it. The first call of a kind compiles kernels, which may take a driver seconds; greta_X_check does
+ * that beforehand. Sums are made in float32, in an order that does not depend on what else runs, so the same
+ * call on the same device gives the same bits. docs/numerics.md says how exact results are. */
+
+/* A matrix [n][depth] that is multiplied by, in the layout that the kernels of a device read. */
+typedef struct greta_weights {
+  uint32_t type;               /* Of GGUF. */
+  uint32_t layout;             /* As greta_weights_size gave it for this device. */
+  uint64_t n, depth;           /* Rows, and values of a row: a multiple of the type's block. */
+  greta_buffer buffer;
+  uint64_t offset;             /* Bytes; a multiple of 256. */
+} greta_weights;
+
+/* Says in which layout this device keeps such weights, and how much they take. Packed bytes may be read from
+ * their buffer, saved, and written back for a device that gives the same layout for the type.
+ *
+ * out_weights       without a buffer, for you to fill in
+ * out_bytes         of the layout
+ * out_source_bytes  of the same weights in the order of GGUF files; may be NULL */
+GRETA_API greta_status greta_weights_size(greta_compute* compute, uint32_t type, uint64_t n, uint64_t depth,
+                                          greta_weights* out_weights, uint64_t* out_bytes,
+                                          uint64_t* out_source_bytes);
+
+/* Records the packing of weights from the order of GGUF files, which is that of a dense array for types
+ * without blocks.
+ *
+ * weights      where they go
+ * from         holds out_source_bytes from `from_offset` on, a multiple of 256 */
+GRETA_API greta_status greta_weights_pack(greta_compute* compute, greta_stream stream,
+                                          const greta_weights* weights, greta_buffer from,
+                                          uint64_t from_offset);
+
+/* Records that y becomes the values of the weights: the same bits on every device and in every layout.
+ *
+ * y  [n][depth], without gaps */
+GRETA_API greta_status greta_weights_unpack(greta_compute* compute, greta_stream stream,
+                                            const greta_weights* weights, const greta_tensor* y);
+
+/* y = x . transposed weights + bias. Kernels round x to a form of theirs, such as 8 bits in blocks of 32 or
+ * float16, unless the runtime was opened with `exact`. */
+typedef struct greta_linear_call {
+  uint32_t struct_size;
+  uint32_t reserved;           /* 0. */
+  greta_weights weights;       /* [n][depth] */
+  greta_tensor x;              /* [rows][depth], without gaps. */
+  greta_tensor y;              /* [rows][n], without gaps. */
+  greta_tensor bias;           /* [n], or absent. */
+} greta_linear_call;
+
+GRETA_API greta_status greta_linear_check(greta_compute* compute, const greta_linear_call* call);
+GRETA_API greta_status greta_linear_scratch(greta_compute* compute, const greta_linear_call* call,
+                                            uint64_t* out_bytes);
+GRETA_API greta_status greta_linear(greta_compute* compute, greta_stream stream,
+                                    const greta_linear_call* call, greta_buffer scratch,
+                                    uint64_t scratch_offset);
+
+/* y = x / sqrt(mean of the row's squares + epsilon) * gain. Rows may have gaps; so heads of queries are
+ * normalised with a shape of [rows][heads][width]. In place. */
+typedef struct greta_rms_norm_call {
+  uint32_t struct_size;
+  float epsilon;               /* Not negative. */
+  greta_tensor x, y;           /* [rows][width] */
+  greta_tensor gain;           /* [width] */
+} greta_rms_norm_call;
+
+GRETA_API greta_status greta_rms_norm_check(greta_compute* compute, const greta_rms_norm_call* call);
+GRETA_API greta_status greta_rms_norm_scratch(greta_compute* compute, const greta_rms_norm_call* call,
+                                              uint64_t* out_bytes);
+GRETA_API greta_status greta_rms_norm(greta_compute* compute, greta_stream stream,
+                                      const greta_rms_norm_call* call, greta_buffer scratch,
+                                      uint64_t scratch_offset);
+
+/* y = (x - mean) / sqrt(variance + epsilon) * gain + bias, by mean and variance of each row. In place. */
+typedef struct greta_layer_norm_call {
+  uint32_t struct_size;
+  float epsilon;               /* Not negative. */
+  greta_tensor x, y;           /* [rows][width], without gaps. */
+  greta_tensor gain, bias;     /* [width], or absent. */
+} greta_layer_norm_call;
+
+GRETA_API greta_status greta_layer_norm_check(greta_compute* compute, const greta_layer_norm_call* call);
+GRETA_API greta_status greta_layer_norm_scratch(greta_compute* compute, const greta_layer_norm_call* call,
+                                                uint64_t* out_bytes);
+GRETA_API greta_status greta_layer_norm(greta_compute* compute, greta_stream stream,
+                                        const greta_layer_norm_call* call, greta_buffer scratch,
+                                        uint64_t scratch_offset);
+
+/* Rotates the first values of each head by the position of its row: row t has position first_position + t.
+ * The other values of y are not written. In place. */
+typedef struct greta_rope_call {
+  uint32_t struct_size;
+  uint32_t halves;             /* 1: pairs are (i, i + rotated / 2). 0: (2i, 2i + 1). */
+  greta_tensor x, y;           /* [rows][heads][width]; heads may have gaps between them. */
+  greta_tensor table;          /* [positions][rotated / 2][2], without gaps: the cosine and sine of each
+                                * pair. */
+  uint64_t first_position;
+  uint32_t reserved, reserved2; /* 0. */
+} greta_rope_call;
+
+GRETA_API greta_status greta_rope_check(greta_compute* compute, const greta_rope_call* call);
+GRETA_API greta_status greta_rope_scratch(greta_compute* compute, const greta_rope_call* call,
+                                          uint64_t* out_bytes);
+GRETA_API greta_status greta_rope(greta_compute* compute, greta_stream stream, const greta_rope_call* call,
+                                  greta_buffer scratch, uint64_t scratch_offset);
+
+/* y = a + scale * b, of equal shapes without gaps. In place for a and for b. */
+typedef struct greta_add_call {
+  uint32_t struct_size;
+  float scale;                 /* 0: 1. */
+  greta_tensor a, b, y;
+} greta_add_call;
+
+GRETA_API greta_status greta_add_check(greta_compute* compute, const greta_add_call* call);
+GRETA_API greta_status greta_add_scratch(greta_compute* compute, const greta_add_call* call,
+                                         uint64_t* out_bytes);
+GRETA_API greta_status greta_add(greta_compute* compute, greta_stream stream, const greta_add_call* call,
+                                 greta_buffer scratch, uint64_t scratch_offset);
+
+typedef enum greta_activation {
+  GRETA_ACTIVATION_SILU = 0,   /* g / (1 + exp(-g)) */
+  GRETA_ACTIVATION_GELU = 1,   /* Its approximation by tanh. */
+  GRETA_ACTIVATION_CLAMPED = 2, /* g / (1 + exp(-1.702 g)) with g at most 7, times up + 1 with up from -7 to
+                                 * 7: as gpt-oss has it. */
+  GRETA_ACTIVATION_MAX = 0x7fffffff
+} greta_activation;
+
+/* y = activation(gate) * up, of equal shapes without gaps. In place for gate and for up. */
+typedef struct greta_gate_call {
+  uint32_t struct_size;
+  greta_activation activation;
+  greta_tensor gate, up, y;
+} greta_gate_call;
+
+GRETA_API greta_status greta_gate_check(greta_compute* compute, const greta_gate_call* call);
+GRETA_API greta_status greta_gate_scratch(greta_compute* compute, const greta_gate_call* call,
+                                          uint64_t* out_bytes);
+GRETA_API greta_status greta_gate(greta_compute* compute, greta_stream stream, const greta_gate_call* call,
+                                  greta_buffer scratch, uint64_t scratch_offset);
+
+typedef enum greta_factor {
+  GRETA_FACTOR_ITSELF = 0,     /* x. */
+  GRETA_FACTOR_LOGISTIC = 1,   /* 1 / (1 + exp(-x)). Times x it is SiLU. */
+  GRETA_FACTOR_POSITIVE = 2,   /* x, or 0 where x is negative. Times x it is the squared ReLU. */
+  GRETA_FACTOR_GELU = 3,       /* Times x it is GELU by tanh. */
+  GRETA_FACTOR_GELU_ERF = 4,   /* Times x it is GELU by erf. */
+  GRETA_FACTOR_SOFTPLUS = 6,   /* ln(1 + exp(x)). */
+  GRETA_FACTOR_MAX = 0x7fffffff
+} greta_factor;
+
+/* y = factor(x) * by, of equal shapes without gaps. With x as `by` it is an activation. In place for `by`. */
+typedef struct greta_multiply_call {
+  uint32_t struct_size;
+  greta_factor factor;
+  greta_tensor x, by, y;
+} greta_multiply_call;
+
+GRETA_API greta_status greta_multiply_check(greta_compute* compute, const greta_multiply_call* call);
+GRETA_API greta_status greta_multiply_scratch(greta_compute* compute, const greta_multiply_call* call,
+                                              uint64_t* out_bytes);
+GRETA_API greta_status greta_multiply(greta_compute* compute, greta_stream stream,
+                                      const greta_multiply_call* call, greta_buffer scratch,
+                                      uint64_t scratch_offset);
+
+/* y = cap * tanh(scale * x / cap); with a cap of 0 y = scale * x. Rows of y may have gaps. In place. */
+typedef struct greta_softcap_call {
+  uint32_t struct_size;
+  float cap, scale;            /* scale 0: 1. */
+  uint32_t reserved;           /* 0. */
+  greta_tensor x, y;
+} greta_softcap_call;
+
+GRETA_API greta_status greta_softcap_check(greta_compute* compute, const greta_softcap_call* call);
+GRETA_API greta_status greta_softcap_scratch(greta_compute* compute, const greta_softcap_call* call,
+                                             uint64_t* out_bytes);
+GRETA_API greta_status greta_softcap(greta_compute* compute, greta_stream stream,
+                                     const greta_softcap_call* call, greta_buffer scratch,
+                                     uint64_t scratch_offset);
 
 #ifdef __cplusplus
 }

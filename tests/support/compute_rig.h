@@ -10,6 +10,9 @@
 
 namespace greta::test {
 
+constexpr size_t kAround = 12;  // values before and behind a tensor
+constexpr float kUntouched = 123456.0f;
+
 struct ComputeRig {
   std::unique_ptr<Device> inner;  // of a checked device; closed last
   greta_runtime* runtime = nullptr;
@@ -17,19 +20,21 @@ struct ComputeRig {
   greta_stream stream = {};
 
   // On the device that the tests run on.
-  explicit ComputeRig(uint64_t limit = 0, const char* device = test_device()) {
+  explicit ComputeRig(uint64_t limit = 0, bool exact = false) {
     auto options = sized<greta_runtime_options>();
-    options.device = device;
+    options.device = test_device();
+    options.exact = exact;
     REQUIRE(greta_runtime_open(&options, &runtime) == GRETA_OK);
     open(limit);
   }
   // On this device.
-  explicit ComputeRig(OpenDevice device, uint64_t limit = 0) : inner(std::move(device.inner)) {
+  explicit ComputeRig(OpenDevice device, bool exact = false) : inner(std::move(device.inner)) {
     runtime = new greta_runtime;
+    runtime->exact = exact;
     RuntimeDevice& on = runtime->devices.emplace_back();
     on.kernels = std::make_unique<DeviceKernels>(*device.device);
     on.device = std::move(device.device);
-    open(limit);
+    open(0);
   }
   ComputeRig(const ComputeRig&) = delete;
   ComputeRig& operator=(const ComputeRig&) = delete;
@@ -62,6 +67,39 @@ struct ComputeRig {
     REQUIRE(status == GRETA_OK);
     return values;
   }
+  // A tensor of a shape in a buffer of its own, between bytes that stay as they are.
+  greta_tensor tensor(std::vector<uint64_t> shape, const std::vector<float>& values = {},
+                      std::vector<uint64_t> strides = {}) {
+    greta_tensor made = {};
+    made.rank = uint32_t(shape.size());
+    uint64_t count = 1;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      made.shape[d] = shape[d];
+      if (!strides.empty()) made.strides[d] = strides[d];
+      count = strides.empty() ? count * shape[d] : std::max(count, shape[d] * strides[d]);
+    }
+    std::vector<float> all(kAround + count + kAround, kUntouched);
+    std::copy(values.begin(), values.end(), all.begin() + kAround);
+    made.buffer = put(all);
+    made.offset = kAround * sizeof(float);
+    return made;
+  }
+  // Its values, with those in gaps. Fails unless what lies around it is untouched.
+  std::vector<float> get(const greta_tensor& from, size_t count) {
+    const std::vector<float> all = get<float>(from.buffer, count + 2 * kAround);
+    for (size_t i = 0; i < kAround; ++i) {
+      REQUIRE(all[i] == kUntouched);
+      REQUIRE(all[kAround + count + i] == kUntouched);
+    }
+    return {all.begin() + kAround, all.end() - kAround};
+  }
+  // Fails unless the status is GRETA_OK.
+  void ok(greta_status status) {
+    INFO(greta_error_text());
+    REQUIRE(status == GRETA_OK);
+  }
+  // Scratch of exactly so many bytes.
+  greta_buffer scratch(uint64_t bytes) { return bytes ? buffer(bytes) : greta_buffer{}; }
   void wait() {
     const greta_status status = greta_stream_wait(compute, stream);
     INFO(greta_error_text());

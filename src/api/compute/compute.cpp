@@ -70,7 +70,11 @@ void ObjectTable::clear() {
 }  // namespace greta
 
 greta_compute::greta_compute(greta_runtime& of, RuntimeDevice& device, uint64_t limit)
-    : runtime(of), on(device), owner(make_owner(this)), memories(device, limit) {}
+    : runtime(of),
+      on(device),
+      owner(make_owner(this)),
+      memories(device, limit),
+      recipes(of, device, memories) {}
 
 // Streams hold what they use, so all of this goes in any order.
 greta_compute::~greta_compute() { table.clear(); }

@@ -6,6 +6,7 @@
 #pragma once
 #include <unordered_map>
 
+#include "api/compute/recipes.h"
 #include "api/handles.h"
 #include "graph/hazards.h"
 #include "greta_compute.h"
@@ -63,15 +64,22 @@ struct StreamObject final : Object {
 
   // Records a barrier if work with these accesses needs one.
   Status order(std::span<const Access> accesses);
+  Status dispatch(const Launch& launch);
   Status submit();
   Status wait();
   // What is recorded now uses the object.
   void use(const std::shared_ptr<Object>& object) { used.try_emplace(object.get(), object); }
 
+  // The counters by which groups of a launch find out that they are the last, all 0.
+  Status need_counters(greta_compute& compute, Slice* out);
+
   std::unordered_map<const Object*, std::shared_ptr<Object>> used;  // since the last wait
-  std::vector<std::weak_ptr<TimelineObject>> signals;               // timelines that this stream signals
+  std::unique_ptr<BufferObject> counters;
+  std::vector<std::weak_ptr<TimelineObject>> signals;  // timelines that this stream signals
   std::unique_ptr<Stream> stream;  // declared later, since it is destroyed before what it uses
   Hazards hazards;
+  std::vector<Call> calls;        // of the launch that is being made
+  uint64_t flops = 0;             // since the last submit
   std::atomic<bool> busy{false};  // a thread is in a call with it
 };
 
@@ -155,6 +163,7 @@ struct greta_compute {
   RuntimeDevice& on;
   const uint64_t owner;  // of its handles: no other compute has the same
   greta::Memories memories;
+  greta::Recipes recipes;
   mutable std::mutex mutex;  // of the table and of buffer_bytes
   greta::ObjectTable table;
   uint64_t buffer_bytes = 0;

@@ -15,7 +15,33 @@ Status StreamObject::order(std::span<const Access> accesses) {
   return hazards.note(accesses) ? stream->barrier() : Status{};
 }
 
-Status StreamObject::submit() { return stream->submit(); }
+Status StreamObject::dispatch(const Launch& launch) {
+  const std::span<const Access> accesses{launch.accesses, launch.access_count};
+  GRETA_TRY(order(accesses));
+  return stream->dispatch(*launch.kernel, launch.groups, launch.arguments(), accesses);
+}
+
+Status StreamObject::need_counters(greta_compute& compute, Slice* out) {
+  if (!counters) {
+    constexpr uint64_t kBytes = kCounterCount * sizeof(uint32_t);
+    auto made = std::make_unique<BufferObject>(compute.memories, GRETA_MEMORY_DEVICE);
+    GRETA_TRY(compute.memories.take(GRETA_MEMORY_DEVICE, kBytes, &made->slice));
+    const Access zeros = {made->slice, Access::kWrite};
+    GRETA_TRY(recorded(*this, [&]() -> Status {
+      GRETA_TRY(order({&zeros, 1}));
+      GRETA_TRY(stream->fill(made->slice, 0));
+      return submit();
+    }));
+    counters = std::move(made);
+  }
+  *out = counters->slice;
+  return {};
+}
+
+Status StreamObject::submit() {
+  flops = 0;
+  return stream->submit();
+}
 
 Status StreamObject::wait() {
   GRETA_TRY(stream->wait());

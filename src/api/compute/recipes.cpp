@@ -1,0 +1,142 @@
+#include "api/compute/recipes.h"
+
+#include "api/compute/objects.h"
+
+namespace greta {
+
+namespace {
+
+// Where an operand stands in the buffer that stands for all of them; none is longer.
+constexpr uint64_t kOperandBytes = uint64_t(1) << 40;
+// What lies behind the counts of live rows of each product, and before the numbered rows.
+constexpr uint64_t kLiveBytes = 256, kAllLiveBytes = kMaxStepTokens * kLiveBytes;
+
+uint64_t hash_of(const Call& call, uint32_t bucket) {
+  uint64_t hash = uint64_t(call.op);
+  for (const uint64_t part : {uint64_t(bucket), uint64_t(call.width), uint64_t(call.weight.n),
+                              uint64_t(call.weight.depth), uint64_t(call.weight.type)})
+    hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
+  return hash;
+}
+
+}  // namespace
+
+Recipes::Recipes(greta_runtime& runtime, RuntimeDevice& on, Memories& memories)
+    : on_(on),
+      filter_{&on.device->info(), runtime.exact, &on.kernels->refused()},
+      log_(runtime.log),
+      memories_(memories),
+      kernels_(*on.kernels) {}
+
+Recipes::~Recipes() = default;
+
+// A driver that refuses some kernels is asked for others.
+Status Recipes::plan(const Call& call, uint32_t bucket, std::unique_ptr<Recipe>* out) {
+  GRETA_TRY(on_.kernels->try_matrices(log_));
+  for (;;) {
+    auto recipe = std::make_unique<Recipe>(Recipe{call, bucket, std::make_unique<GretaGraph>(filter_)});
+    GretaGraph& graph = *recipe->graph;
+    GRETA_TRY(graph.add({&call, 1}, bucket));
+    GRETA_TRY(graph.finish());
+    GRETA_TRY(graph.bind(kernels_, {&arena_, 0, graph.arena_bytes()}));
+    const Status compiled = kernels_.compile();
+    if (compiled.ok()) {
+      *out = std::move(recipe);
+      return {};
+    }
+    if (kernels_.refused().empty()) return compiled;
+    for (const KernelRow* row : kernels_.refused()) on_.kernels->refused().add(*row);
+  }
+}
+
+Status Recipes::find(const Call& given, uint32_t bucket, const Recipe** out) {
+  Call call = given;
+  for (uint32_t s = 0; s < kSlotCount; ++s)
+    if (given.slot[s].buffer) call.slot[s] = {&operands_, s * kOperandBytes, kOperandBytes};
+  call.slot[kStep] = {&operands_, kStep * kOperandBytes, kOperandBytes};
+  if (multiplies(call.op)) call.slot[kCounters] = {&operands_, kCounters * kOperandBytes, kOperandBytes};
+  const Tensor& weight = call.weight;
+  if (weight.slice.buffer)
+    call.weight.slice = {&operands_, kWeightOperand * kOperandBytes,
+                         tensor_bytes(weight.type, weight.layout, weight.n, weight.depth, weight.count)};
+  const uint64_t hash = hash_of(call, bucket);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto [first, last] = recipes_.equal_range(hash);
+  for (auto each = first; each != last; ++each)
+    if (each->second->bucket == bucket && each->second->call == call) {
+      *out = each->second.get();
+      return {};
+    }
+  std::unique_ptr<Recipe> made;
+  GRETA_TRY(plan(call, bucket, &made));
+  *out = recipes_.emplace(hash, std::move(made))->second.get();
+  return {};
+}
+
+// Uploads the two tables.
+Status Recipes::make_rows() {
+  if (rows_) return {};
+  auto rows = std::make_unique<BufferObject>(memories_, GRETA_MEMORY_DEVICE);
+  std::vector<uint8_t> bytes(kAllLiveBytes + sizeof(StepState));
+  for (uint32_t n = 1; n <= kMaxStepTokens; ++n)
+    reinterpret_cast<StepState*>(bytes.data() + (n - 1) * kLiveBytes)->token_count = n;
+  StepState numbered = {};
+  numbered.token_count = kMaxStepTokens;
+  for (uint32_t t = 0; t < kMaxStepTokens; ++t) numbered.row[t] = {t, t, 0, kNoOutput};
+  memcpy(bytes.data() + kAllLiveBytes, &numbered, sizeof numbered);
+  GRETA_TRY(memories_.take(GRETA_MEMORY_DEVICE, bytes.size(), &rows->slice));
+  Staging staging;
+  GRETA_TRY(staging.open(*on_.device, bytes.size()));
+  GRETA_TRY(staging.upload(
+      rows->slice,
+      [](void* from, uint64_t offset, void* host, uint64_t count) {
+        memcpy(host, static_cast<const uint8_t*>(from) + offset, count);
+        return Status{};
+      },
+      bytes.data()));
+  GRETA_TRY(staging.finish());
+  rows_ = std::move(rows);
+  return {};
+}
+
+Status Recipes::live_rows(uint32_t count, Slice* out) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  GRETA_TRY(make_rows());
+  *out = {rows_->slice.buffer, rows_->slice.offset + (count - 1) * kLiveBytes, kLiveBytes};
+  return {};
+}
+
+Status Recipes::numbered_rows(Slice* out) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  GRETA_TRY(make_rows());
+  *out = {rows_->slice.buffer, rows_->slice.offset + kAllLiveBytes, sizeof(StepState)};
+  return {};
+}
+
+Slice Recipes::actual(const Slice& planned, const Operands& operands, const Slice& scratch) const {
+  if (planned.buffer == &arena_) return {scratch.buffer, scratch.offset + planned.offset, planned.bytes};
+  if (planned.buffer != &operands_) return planned;
+  const Slice& operand = operands[planned.offset / kOperandBytes];
+  const uint64_t inner = planned.offset % kOperandBytes;
+  return {operand.buffer, operand.offset + inner, std::min(planned.bytes, operand.bytes - inner)};
+}
+
+Status Recipes::record(const Recipe& recipe, const Operands& operands, const Slice& scratch, uint32_t rows,
+                       StreamObject& stream) const {
+  Launch launch;
+  for (const GretaGraph::Command& command : recipe.graph->commands()) {
+    stream.calls.assign(command.calls.begin(), command.calls.end());
+    for (Call& call : stream.calls) {
+      for (Slice& slice : call.slot) slice = actual(slice, operands, scratch);
+      call.weight.slice = actual(call.weight.slice, operands, scratch);
+    }
+    make_launch(stream.calls, *command.row, command.bucket, filter_.device, &launch);
+    launch.kernel = command.launch.kernel;
+    GRETA_TRY(stream.dispatch(launch));
+    stream.flops += command.cost(rows, rows, 0).flops;
+  }
+  if (stream.flops <= kSubmitFlops * filter_.device->unit_count) return {};
+  return stream.submit();
+}
+
+}  // namespace greta

@@ -1,0 +1,81 @@
+// What an operation does, after its arguments have been read: a call of an op over any number of rows.
+#pragma once
+#include "api/compute/tensors.h"
+
+namespace greta {
+
+struct Work {
+  Call call;  // over all rows; slices that move with the rows hold all of them
+  uint64_t rows = 1;
+  uint64_t row_bytes[kSlotCount] = {};  // from one row to the next; 0: the operand is the same for all
+  bool counts_rows = false;             // a product, which asks how many rows live
+  std::array<std::shared_ptr<Object>, 6> uses;
+  uint32_t use_count = 0;
+
+  void use(const std::shared_ptr<BufferObject>& buffer) { uses[use_count++] = buffer; }
+  // Gives the call an operand, whose rows are `row_values` apart.
+  void operand(Slot slot, const TensorView& tensor, uint64_t row_values) {
+    if (!tensor.there()) return;
+    call.slot[slot] = tensor.slice;
+    row_bytes[slot] = row_values * sizeof(float);
+    use(tensor.buffer);
+  }
+  void weight(const TensorView& vector) {
+    call.weight = {QuantType::f32, Layout::Gguf, 1, uint32_t(vector.width()), 1, vector.slice, nullptr};
+    use(vector.buffer);
+  }
+};
+
+// Whether kernels of the device do it, how much scratch they want, and the recording of it. Rows beyond the
+// most of a launch become several launches.
+Status plan_work(greta_compute& compute, const Work& work, uint64_t* out_scratch_bytes);
+Status record_work(greta_compute& compute, StreamObject& stream, const Work& work, greta_buffer scratch,
+                   uint64_t scratch_offset);
+
+// The three functions of an operation. read(compute, options, &work) -> Status reads its arguments.
+template <class Given, class Read>
+Status read_work(greta_compute* compute, const Given* given, Read&& read, Work* out) {
+  GRETA_TRY(need_device(compute));
+  GRETA_TRY(need(given, "the call"));
+  Given call;
+  GRETA_TRY(read_options(given, &call));
+  return read(*compute, call, out);
+}
+
+template <class Given, class Read>
+greta_status check_call(greta_compute* compute, const Given* given, Read&& read) {
+  return fenced([&]() -> Status {
+    Work work;
+    uint64_t bytes;
+    GRETA_TRY(read_work(compute, given, read, &work));
+    return plan_work(*compute, work, &bytes);
+  });
+}
+
+template <class Given, class Read>
+greta_status scratch_of_call(greta_compute* compute, const Given* given, uint64_t* out_bytes, Read&& read) {
+  return fenced([&]() -> Status {
+    Work work;
+    uint64_t bytes;
+    GRETA_TRY(need(out_bytes, "out_bytes"));
+    GRETA_TRY(read_work(compute, given, read, &work));
+    GRETA_TRY(plan_work(*compute, work, &bytes));
+    *out_bytes = bytes;
+    return {};
+  });
+}
+
+template <class Given, class Read>
+greta_status record_call(greta_compute* compute, greta_stream stream, const Given* given,
+                         greta_buffer scratch, uint64_t scratch_offset, Read&& read) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need_device(compute));
+    return on_stream(*compute, stream, [&](StreamObject& to) -> Status {
+      Work work;
+      GRETA_TRY(read_work(compute, given, read, &work));
+      return record_work(*compute, to, work, scratch, scratch_offset);
+    });
+  });
+}
+
+}  // namespace greta
