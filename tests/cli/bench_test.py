@@ -1,5 +1,6 @@
 """bench: presets, warm runs, another program in turn, and the history of saved results."""
 import json
+import pathlib
 import stat
 import sys
 import xml.etree.ElementTree
@@ -8,6 +9,7 @@ from sampling_test import Folder
 from support import MODEL, PROGRAM, main
 
 BENCH = ["bench", "-m", str(MODEL), "--device", "cpu", "-t", "2"]
+HEAD = pathlib.Path(__file__).parents[1] / "golden" / "heads" / "qwen35-head.gguf"
 TINY = ["-p", "16", "-n", "4", "-r", "3"]
 
 
@@ -73,6 +75,35 @@ class Against(Folder):
         self.assertIn("expected a list", self.error(1, *BENCH, *TINY, "--against", self.other("bad", {"a": 1})))
         self.assertIn("--against", self.error(2, *BENCH, *TINY, "--against", PROGRAM, "--profile"))
         self.assertIn("md or json", self.error(2, *BENCH, *TINY, "--against", PROGRAM, "-o", "csv"))
+
+
+class Drafts(Folder):
+    def rows(self, *args, model=MODEL):
+        return json.loads(self.out("bench", "-m", str(model), "--device", "cpu", "-t", "2", "-r", "2", "-o", "json", *args))
+
+    def test_who_knows_the_text(self):
+        right, wrong = self.rows("-n", "40", "--draft", "3", "--draft-right", "100,0")
+        self.assertEqual((right["test"], wrong["test"]), ("tg40 known 3, 100 % right", "tg40 known 3, 0 % right"))
+        self.assertGreater(right["tokens_per_step"], 3)
+        self.assertGreaterEqual(right["n_accepted"], right["n_drafted"] - 2 * 3)
+        self.assertEqual((wrong["n_accepted"], wrong["tokens_per_step"]), (0, 1))
+        for row in (right, wrong):
+            self.assertEqual(len(row["samples_ns"]), 2)
+            self.assertAlmostEqual(row["speedup"], row["drafted_ts"] / row["plain_ts"], places=6)
+            self.assertAlmostEqual(row["time_per_step"] * row["speedup"], row["tokens_per_step"], places=6)
+
+    def test_a_second_model_and_a_layer_of_the_file(self):
+        for args, model in ((["-md", str(MODEL)], MODEL), (["--spec-type", "draft-mtp"], HEAD)):
+            (row,) = self.rows("-n", "40", "--draft-right", "100", *args, model=model)
+            self.assertGreater(row["tokens_per_step"], 2.5)
+        out, _ = self.run_cli("bench", "-m", str(MODEL), "--device", "cpu", "-r", "1", "-n", "8", "--spec-type", "ngram")
+        self.assertRegex(out, r"tokens/step .*\n.*\n\| llama .* tg8 ngram 3 \|")
+
+    def test_what_cannot_be(self):
+        for words, args in (("go with each other", ["--spec-type", "draft-simple"]), ("does not go with", ["--spec-type", "ngram", "--draft-right", "50"]),
+                            ("--draft goes with -n", ["--draft", "3", "--profile"])):
+            self.assertIn(words, self.error(2, *BENCH, *args))
+        self.assertIn("nextn_predict_layers", self.error(1, *BENCH, "-n", "4", "--spec-type", "draft-mtp"))
 
 
 class History(Folder):

@@ -47,6 +47,7 @@ constexpr WholeField kWholes[] = {
 };
 
 constexpr size_t kMostStops = 64, kMostBreakers = 64;
+constexpr uint32_t kMostGuesses = 7;
 
 void add_bias(const Fields& fields, const greta_tokenizer* tokenizer, const Json& given, const Json& bias,
               Sampling* sampling) {
@@ -130,6 +131,34 @@ void read_form(const Fields& fields, Sampling* sampling) {
   sampling->schema = schema ? dump(*schema) : R"({"type":"object"})";
 }
 
+struct Drafter {
+  const char* name;
+  greta_draft_kind kind;
+};
+constexpr Drafter kDrafters[] = {{"none", GRETA_DRAFT_NONE},
+                                 {"ngram", GRETA_DRAFT_TEXT},
+                                 {"ngram-simple", GRETA_DRAFT_TEXT},
+                                 {"draft-mtp", GRETA_DRAFT_HEAD},
+                                 {"draft-simple", GRETA_DRAFT_MODEL}};
+
+// Who guesses tokens, and how many. The text can always be asked, others only where the server has them.
+void read_draft(const Fields& fields, Ask* ask) {
+  constexpr const char* kType = "speculative.type";
+  if (const auto most = fields.whole("speculative.n_max", 0, INT32_MAX))
+    ask->draft_tokens = static_cast<uint32_t>(std::min<int64_t>(*most, kMostGuesses));
+  std::vector<std::string_view> names;
+  for (const Drafter& each : kDrafters) names.emplace_back(each.name);
+  const std::string* name = fields.word(kType, names);
+  if (!name) return;
+  const auto at = std::find(names.begin(), names.end(), *name) - names.begin();
+  const greta_draft_kind kind = kDrafters[at].kind;
+  if (kind > GRETA_DRAFT_TEXT && kind != ask->draft_kind)
+    throw Refused(400, "the server was not started with --spec-type " + *name, kType);
+  if (ask->draft_kind == GRETA_DRAFT_NONE && !fields.has("speculative.n_max"))
+    ask->draft_tokens = kMostGuesses;
+  ask->draft_kind = kind;
+}
+
 }  // namespace
 
 void read_sampling(const Fields& fields, const greta_tokenizer* tokenizer, Ask* ask) {
@@ -160,6 +189,7 @@ void read_sampling(const Fields& fields, const greta_tokenizer* tokenizer, Ask* 
     if (salt->empty()) ask->salt = 0;
   }
   read_lora(fields, ask);
+  read_draft(fields, ask);
   if (const auto slot = fields.whole("id_slot", -1, INT32_MAX)) ask->slot = *slot;
   if (const auto priority = fields.whole("priority", -2, 2)) ask->priority = static_cast<int32_t>(*priority);
   for (const char* name : {"thinking_budget_tokens", "reasoning_budget"})
@@ -186,6 +216,7 @@ struct Wanted {
   greta_dry_options dry = sized<greta_dry_options>();
   greta_chat_options chat = sized<greta_chat_options>();
   greta_embed_options embed = sized<greta_embed_options>();
+  greta_draft_options draft = sized<greta_draft_options>();
   std::vector<greta_message> messages;
   std::vector<const char*> stops, breakers;
   std::vector<const greta_adapter*> adapters;
@@ -297,7 +328,12 @@ void set_all(const Ask& ask, uint64_t seed, Wanted* wanted) {
   options.prompt_logprobs = ask.prompt_logprobs ? 1 : 0;
   options.logprobs = ask.logprobs >= 0 ? 1 : 0;
   options.top_logprobs = ask.logprobs > 0 ? static_cast<uint32_t>(ask.logprobs) : 0;
-  options.draft_tokens = ask.draft_tokens;
+  if (ask.draft_kind != GRETA_DRAFT_NONE && ask.draft_tokens > 0) {
+    wanted->draft.kind = ask.draft_kind;
+    wanted->draft.depth = ask.draft_tokens;
+    if (ask.draft_kind == GRETA_DRAFT_MODEL) wanted->draft.executor = ask.draft_executor;
+    options.draft = &wanted->draft;
+  }
   options.shift = ask.shift ? 1 : 0;
   options.keep_tokens = static_cast<uint32_t>(std::max<int64_t>(ask.keep_tokens, 0));
 }

@@ -57,6 +57,8 @@ struct Ask {
   bool embed = false, embed_raw = false;
   greta_pooling pooling = GRETA_POOLING_DEFAULT;
   int32_t priority = 0;
+  greta_draft_kind draft_kind = GRETA_DRAFT_NONE;  // who guesses tokens
+  greta_executor* draft_executor = nullptr;        // of the second model
   uint32_t draft_tokens = 0, prompt_events = 0;
   bool call_pieces = false;  // calls come while they are written
   int64_t keep_tokens = 0;

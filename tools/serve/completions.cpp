@@ -56,6 +56,9 @@ class TextSink : public Sink {
     sum_.generated_tokens += result.generated_tokens;
     sum_.prompt_ns += result.prompt_ns;
     sum_.generate_ns += result.generate_ns;
+    sum_.drafted_tokens += result.drafted_tokens;
+    sum_.accepted_tokens += result.accepted_tokens;
+    sum_.draw_steps += result.draw_steps;
     if (stream_) chunk(index, "", choices_[index].finish);
   }
 

@@ -33,6 +33,7 @@ Ask default_ask(const Options& options, const greta_model* model, const greta_to
   ask.reasoning_tokens = options.reasoning_tokens;
   ask.shift = options.shift;
   ask.raw = options.raw_reasoning;
+  ask.draft_kind = options.draft_kind;
   ask.draft_tokens = options.draft_tokens;
   ask.chat_template = options.chat_template;
   ask.pooling = options.pooling;

@@ -366,6 +366,8 @@ void Models::forget(Hosted* hosted) {
   hosted->jobs.reset();
   greta_service_close(hosted->model.service);
   hosted->model.defaults.adapters.reset();
+  greta_executor_close(hosted->model.second_executor);
+  greta_model_close(hosted->model.second);
   greta_model_close(hosted->model.model);
   hosted->model = Model{};
 }
@@ -386,6 +388,7 @@ void Models::open(Hosted* hosted, bool may_shrink) {
   const Engine& engine = *hosted->engine;
   if (engine.placement.struct_size) open.placement = &engine.placement;
   if (!engine.whole_context) open.executor = &engine.executor;
+  open.draft_head = hosted->options->draft_kind == GRETA_DRAFT_HEAD ? 1 : 0;
   hosted->stage = "loading weights";
   const greta_status status = greta_model_open(loaded_.runtime, &open, &model.model);
   if (status != GRETA_OK) cannot_open(status, may_shrink);
@@ -405,8 +408,44 @@ void Models::open(Hosted* hosted, bool may_shrink) {
       [this, hosted](const Ended& ended) { note_end(hosted, ended), on_end_(*hosted, ended); },
       [hosted](uint64_t ns) { hosted->metrics.gap(ns); });
   open_service(hosted, may_shrink);
+  if (hosted->options->draft_kind == GRETA_DRAFT_MODEL) open_second(hosted);
   if (!options_.slot_folder.empty()) hosted->jobs->remember_texts();
   hosted->jobs->open(model.service, hosted->options->parallel);
+}
+
+// The model that guesses tokens has room for the texts of all requests. A request that does nothing says
+// whether it can guess for the first one.
+void Models::open_second(Hosted* hosted) {
+  Model& model = hosted->model;
+  auto source = sized<greta_source>();
+  source.path = hosted->options->draft_model.c_str();
+  source.map = hosted->engine->map ? 1 : 0;
+  auto open = sized<greta_model_options>();
+  open.source = &source;
+  if (hosted->engine->placement.struct_size) open.placement = &hosted->engine->placement;
+  greta_executor_options executor = hosted->engine->executor;
+  executor.sequences = hosted->options->parallel;
+  executor.context = model.context;
+  executor.cache_tokens = 0;
+  hosted->stage = "loading the second model";
+  if (greta_model_open(loaded_.runtime, &open, &model.second) != GRETA_OK ||
+      greta_executor_open(model.second, &executor, &model.second_executor) != GRETA_OK)
+    throw std::runtime_error("the second model: " + std::string(greta_error_text()));
+  model.defaults.draft_executor = model.second_executor;
+  auto draft = sized<greta_draft_options>();
+  draft.kind = GRETA_DRAFT_MODEL;
+  draft.depth = 1;
+  draft.executor = model.second_executor;
+  auto trial = sized<greta_request_options>();
+  const int32_t token = 0;
+  trial.tokens = &token;
+  trial.token_count = 1;
+  trial.no_answer = 1;
+  trial.draft = &draft;
+  greta_request* request = nullptr;
+  if (greta_service_add(model.service, &trial, &request) != GRETA_OK)
+    throw std::runtime_error(greta_error_text());
+  greta_request_close(request);
 }
 
 // The cache has room for all requests at their full length, or for as much of it as fits into memory.

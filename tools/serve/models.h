@@ -21,6 +21,8 @@ namespace greta::serve {
 struct Model {
   greta_model* model = nullptr;
   greta_service* service = nullptr;
+  greta_model* second = nullptr;  // which guesses tokens
+  greta_executor* second_executor = nullptr;
   const greta_tokenizer* tokenizer = nullptr;
   greta_model_info info{};
   Ask defaults;  // what holds where a request says nothing
@@ -96,7 +98,8 @@ class Models {
   void load(Hosted* hosted);
   void open(Hosted* hosted, bool may_shrink);
   void open_service(Hosted* hosted, bool may_shrink);
-  bool make_room();  // false: no other model can leave
+  void open_second(Hosted* hosted);  // the model that guesses tokens
+  bool make_room();                  // false: no other model can leave
   void unload(Hosted* hosted, Hosted::State state);
   void forget(Hosted* hosted);
   void note_end(Hosted* hosted, const Ended& ended);

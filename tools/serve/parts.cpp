@@ -32,6 +32,7 @@ Json timings_json(const greta_request_result& result) {
   if (result.drafted_tokens > 0) {
     timings["draft_n"] = result.drafted_tokens;
     timings["draft_n_accepted"] = result.accepted_tokens;
+    timings["draft_tokens_per_step"] = each(result.generated_tokens, result.draw_steps);
   }
   return timings;
 }

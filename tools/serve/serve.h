@@ -56,7 +56,9 @@ struct Options {
   int64_t max_tokens = -1;
   int64_t reasoning_tokens = -1;
   bool shift = false, raw_reasoning = false;
-  uint32_t draft_tokens = 0;
+  greta_draft_kind draft_kind = GRETA_DRAFT_NONE;  // who guesses tokens
+  uint32_t draft_tokens = 0;                       // at most, for a step
+  std::string draft_model;                         // path of the second model, of GRETA_DRAFT_MODEL
   bool slots = true, metrics = false, page = true;
   uint64_t host_cache_bytes = 0;
   std::string page_folder;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <numeric>
 
 #include "bench/build_commit.h"
@@ -178,7 +179,30 @@ std::string markdown_of(const BenchRow& row, const ServeNumbers& numbers, const 
                 numbers.first_p50_ms, numbers.first_p99_ms);
 }
 
+std::string markdown_of(const BenchRow& row, const DraftNumbers& numbers, const std::string& test,
+                        bool first) {
+  constexpr char kHead[] =
+      "| model                | backend  |                                 test | t/s without |   t/s with |"
+      " speedup | guesses |   right | tokens/step | time/step |\n"
+      "| -------------------- | -------- | -----------------------------------: | ----------: | ---------: |"
+      " ------: | ------: | ------: | ----------: | --------: |\n";
+  return (first ? kHead : "") +
+         format("| %-20s | %-8s | %36s | %11.2f | %10.2f | %7.2f | %7llu | %7llu | %11.2f | %9.2f |\n",
+                (std::string(row.model.architecture) + " " + row.model.type).c_str(), row.device.id,
+                test.c_str(), numbers.plain_ts, numbers.drafted_ts, numbers.speedup(),
+                static_cast<unsigned long long>(numbers.drafted),
+                static_cast<unsigned long long>(numbers.right), numbers.tokens_per_step(), numbers.step());
+}
+
 }  // namespace
+
+std::string time_text() {
+  const std::time_t now = std::time(nullptr);
+  char text[32] = "";
+  std::tm parts{};
+  if (gmtime_r(&now, &parts)) std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
 
 std::string test_name(uint32_t prompt, uint32_t generate, uint32_t depth) {
   std::string name = prompt > 0 ? format("pp%u", prompt) : "";
@@ -206,6 +230,22 @@ std::string BenchReport::add(const BenchRow& row, const ServeNumbers& numbers, u
                {"gap_p99_ms", numbers.gap_p99_ms},
                {"first_p50_ms", numbers.first_p50_ms},
                {"first_p99_ms", numbers.first_p99_ms}});
+  return add_json(std::move(json), first);
+}
+
+std::string BenchReport::add(const BenchRow& row, const DraftNumbers& numbers, const std::string& test) {
+  const bool first = rows_++ == 0;
+  if (form_ == "md") return markdown_of(row, numbers, test, first);
+  Json json = json_of(row);
+  json.update({{"test", test},
+               {"plain_ts", numbers.plain_ts},
+               {"drafted_ts", numbers.drafted_ts},
+               {"speedup", numbers.speedup()},
+               {"n_drafted", numbers.drafted},
+               {"n_accepted", numbers.right},
+               {"n_draw_steps", numbers.steps},
+               {"tokens_per_step", numbers.tokens_per_step()},
+               {"time_per_step", numbers.step()}});
   return add_json(std::move(json), first);
 }
 

@@ -5,9 +5,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <random>
 #include <thread>
 
+#include "bench/tokens.h"
 #include "console.h"
 
 namespace greta::cli {
@@ -26,10 +26,7 @@ using Request = std::unique_ptr<greta_request, CloseService>;
 
 // Texts that begin differently, so that none is in the cache.
 std::vector<int32_t> text_of(uint32_t vocab_size, uint32_t count, uint32_t number) {
-  std::mt19937 random(number);
-  std::vector<int32_t> tokens(std::max(count, 1u));
-  for (int32_t& token : tokens) token = static_cast<int32_t>(random() % vocab_size);
-  return tokens;
+  return some_tokens(vocab_size, std::max(count, 1u), number);
 }
 
 Request send(greta_service* service, const std::vector<int32_t>& tokens, uint32_t max_tokens) {

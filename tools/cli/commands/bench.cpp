@@ -2,18 +2,18 @@
 // and keys, and how much of the measured memory bandwidth or arithmetic is used.
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <memory>
-#include <random>
 
 #include "bench/against.h"
 #include "bench/compare.h"
+#include "bench/drafting.h"
 #include "bench/drawing.h"
 #include "bench/history.h"
 #include "bench/preset.h"
 #include "bench/report.h"
 #include "bench/save.h"
 #include "bench/serving.h"
+#include "bench/tokens.h"
 #include "bench/warm_up.h"
 #include "commands/commands.h"
 #include "console.h"
@@ -35,6 +35,7 @@ struct BenchOptions {
   std::string streams;  // "": no service is measured
   bool mix = false;
   uint32_t step_ms = 0;
+  DraftBenchOptions drafts;
   uint32_t repetitions = 5;
   std::vector<std::string> words;  // "compare A B", "history DIR"
   std::string preset, against;
@@ -90,20 +91,11 @@ std::vector<ServeTest> make_serve_tests(const BenchOptions& options) {
   return tests;
 }
 
-std::string time_text() {
-  const std::time_t now = std::time(nullptr);
-  char text[32] = "";
-  std::tm parts{};
-  if (gmtime_r(&now, &parts)) std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
-
-// Any ids would do, since speed does not depend on them; but they are the same each time.
-std::vector<int32_t> some_tokens(uint32_t vocab_size, size_t count) {
-  std::mt19937 random(1);
-  std::vector<int32_t> tokens(count);
-  for (int32_t& token : tokens) token = static_cast<int32_t>(random() % vocab_size);
-  return tokens;
+std::vector<DraftTest> make_draft_tests(const BenchOptions& options) {
+  if (options.drafts.any() && (options.profile || !options.pair.empty() || !options.streams.empty()))
+    throw Misused(
+        "--draft goes with -n and -d, and not with --profile, -pg and -np (see greta-cli bench -h)");
+  return make_draft_tests(options.drafts, options.generate, options.depth);
 }
 
 void feed(greta_session* session, const std::vector<int32_t>& tokens) {
@@ -236,19 +228,6 @@ std::vector<ContextOptions> make_contexts(const BenchOptions& options) {
   return contexts;
 }
 
-// Where results go.
-struct BenchReports {
-  BenchReport out, err, json{"json"}, csv{"csv"};  // the last two are saved
-  std::string csv_text{};
-  template <class... Results>
-  void add(const Results&... results) {
-    put(out.add(results...));
-    write_error(err.add(results...));
-    json.add(results...);
-    csv_text += csv.add(results...);
-  }
-};
-
 void run_tests(greta_runtime* runtime, greta_model* model, const BenchOptions& options,
                const std::vector<Test>& tests, BenchRow* row, Progress& progress, BenchReports& reports) {
   for (const Test& test : tests) {
@@ -280,6 +259,43 @@ void run_tests(greta_model* model, const BenchOptions& options, const std::vecto
     progress.clear();
     reports.add(*row, numbers, test.streams, name);
   }
+}
+
+// Opens the model anew with the layer that drafts tokens if the tests need it: without them its memory is
+// free and steps run ahead.
+void run_tests(greta_runtime* runtime, Model model, const BenchOptions& options,
+               const std::vector<ContextOptions>& contexts, const std::vector<DraftTest>& tests,
+               BenchRow* row, BenchReports& reports) {
+  std::vector<DraftedText> plain;
+  for (const ContextOptions& context : contexts)
+    for (const DraftTest& test : tests)
+      plain.push_back(write_plain(model.get(), row->model, context, test, options.repetitions));
+  EngineOptions engine;
+  engine.model = options.model;
+  engine.device = options.device;
+  if (tests[0].kind == "draft-mtp") {
+    model.reset();
+    model = open_model(runtime, row->path, !options.model.copy, options.device,
+                       wanted_executor(options.context, row->path), true);
+  }
+  size_t at = 0;
+  for (const ContextOptions& context : contexts)
+    for (const DraftTest& test : tests) {
+      row->key_type = context.key_type;
+      row->value_type = context.value_type;
+      row->batch = context.step_tokens;
+      row->prompt = 0;
+      row->generate = test.generate;
+      row->depth = test.depth;
+      row->time = time_text();
+      engine.context = context;
+      SecondModel second;
+      if (const std::string& path = options.drafts.second; !path.empty())
+        second = open_second_model(runtime, path, engine, test.depth + 1 + test.generate);
+      const DraftNumbers numbers =
+          measure(model.get(), context, test, options.repetitions, second.executor.get(), plain[at++], row);
+      reports.add(*row, numbers, test_name(test));
+    }
 }
 
 int history(const BenchOptions& options) {
@@ -342,7 +358,9 @@ int bench(BenchOptions options) {
   }
   const std::vector<ContextOptions> contexts = make_contexts(options);
   const std::vector<ServeTest> serve_tests = make_serve_tests(options);
-  const std::vector<Test> tests = serve_tests.empty() ? make_tests(options) : std::vector<Test>();
+  const std::vector<DraftTest> draft_tests = make_draft_tests(options);
+  const bool plain = serve_tests.empty() && draft_tests.empty();
+  const std::vector<Test> tests = plain ? make_tests(options) : std::vector<Test>();
   const std::vector<uint32_t> threads = parse_list("-t", options.threads, 0);
   const std::string path = model_path(options.model);
   BenchReports reports{BenchReport(options.output), BenchReport(options.output_err)};
@@ -353,7 +371,7 @@ int bench(BenchOptions options) {
     device.threads = thread_count;
     const greta_executor_options wanted = wanted_executor(options.context, path);
     const Runtime runtime = open_runtime(device, path, wanted);
-    const Model model = open_model(runtime.get(), path, !options.model.copy, device, wanted);
+    Model model = open_model(runtime.get(), path, !options.model.copy, device, wanted);
     BenchRow row;
     row.path = path;
     row.model = describe(model.get());
@@ -376,6 +394,9 @@ int bench(BenchOptions options) {
       run_tests(runtime.get(), model.get(), options, tests, &row, progress, reports);
       run_tests(model.get(), options, serve_tests, &row, progress, reports);
     }
+    progress.clear();
+    if (!draft_tests.empty())
+      run_tests(runtime.get(), std::move(model), options, contexts, draft_tests, &row, reports);
   }
   put(reports.out.finish());
   write_error(reports.err.finish());
@@ -430,6 +451,7 @@ Action bench_command(CLI::App& app) {
   app.add_option("--step-ms", options->step_ms, "with -np: what a step should take while texts are generated")
       ->type_name("N")
       ->check(in_range(int64_t{1}, 60000));
+  add_options(app, options->drafts);
   list("-t,--threads", options->threads, "threads of the CPU device; 0: one for each processor");
   app.add_option("-r,--repetitions", options->repetitions, "measure each test N times")
       ->type_name("N")

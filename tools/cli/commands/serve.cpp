@@ -398,10 +398,10 @@ void settle_for_model(const ServeOptions& options, serve::Options* serve) {
   serve->max_tokens = options.predict;
   serve->reasoning_tokens = options.reasoning_budget;
   serve->shift = options.shift;
-  const std::string guesses = drafter_of(options.sampling.draft);
-  if (guesses == "draft-mtp" || guesses == "draft-simple")
-    throw Misused("serve guesses tokens from the text alone: --spec ngram");
-  serve->draft_tokens = guesses == "none" ? 0 : std::min(options.sampling.draft.tokens, 7U);
+  const greta_draft_options draft = draft_options(options.sampling.draft);
+  serve->draft_kind = static_cast<greta_draft_kind>(draft.kind);
+  serve->draft_tokens = draft.depth;
+  serve->draft_model = options.sampling.draft.model;
   serve->host_cache_bytes =
       options.cache_ram_mib < 0 ? UINT64_MAX >> 8 : static_cast<uint64_t>(options.cache_ram_mib) << 20;
   serve->pooling = pooling_named(options.pooling);
