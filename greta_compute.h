@@ -10,6 +10,7 @@
  *   buffer     Memory: of the device, or of the host where the device reaches it.
  *   stream     A list of work for the device, which runs in the order in which it was given.
  *   timeline   A number that grows when a stream reaches a place. The host and other streams wait for it.
+ *   graph      A list of calls that was planned as a whole and can be run again and again.
  *   tensor     Values in a buffer, by shape and strides. It is a struct of yours and not an object; so are
  *   weights    a matrix of any type of GGUF, in the layout that the device's kernels read.
  *
@@ -35,8 +36,8 @@
  *     }
  *
  * RULES THAT HOLD FOR EVERY FUNCTION, beside those of greta.h
- *   handles      Buffers, streams and timelines are handles: small structs that are passed by value together
- *                with their compute. {0} is a handle of nothing. A handle that was closed, or that belongs to
+ *   handles      Buffers, streams, timelines and graphs are handles: small structs that are passed by value
+ *                together with their compute. {0} is a handle of nothing. A handle that was closed, or that belongs to
  *                another compute, gives GRETA_ERROR_ARGUMENT, as long as the compute lives; a number is never
  *                given out again. Closing {0} does nothing.
  *   ownership    greta_compute_close closes all that was opened on it, and waits for submitted work. Close it
@@ -81,6 +82,10 @@ typedef struct greta_timeline {
   uint64_t owner, number;
 } greta_timeline;
 
+typedef struct greta_graph {
+  uint64_t owner, number;
+} greta_graph;
+
 typedef struct greta_compute_options {
   uint32_t struct_size;
   uint32_t device;             /* Index of greta_runtime_device. */
@@ -102,8 +107,9 @@ GRETA_API void greta_compute_close(greta_compute* compute);
 
 typedef struct greta_compute_info {
   uint32_t struct_size;
-  uint32_t buffers, streams, timelines; /* That are open. */
-  uint64_t buffer_bytes;       /* The sizes of all open buffers together. */
+  uint32_t buffers, streams, timelines; /* That are open; slots and temporaries of graphs are buffers. */
+  uint64_t buffer_bytes;       /* The sizes of all buffers together that greta_buffer_open gave and that are
+                                * open. */
   uint64_t allocated_bytes;    /* Of the device and the host, for buffers: whole chunks, and buffers that were
                                 * closed and are still in use. */
   uint64_t peak_bytes;         /* The most that allocated_bytes has been. */
@@ -436,6 +442,68 @@ GRETA_API greta_status greta_softcap_scratch(greta_compute* compute, const greta
 GRETA_API greta_status greta_softcap(greta_compute* compute, greta_stream stream,
                                      const greta_softcap_call* call, greta_buffer scratch,
                                      uint64_t scratch_offset);
+
+/* ---- graphs: plans that are replayed ----------------------------------------------------------------- */
+
+/* Begins a graph on this stream. Until greta_graph_end, operations and copies on the stream are recorded into
+ * the graph and do not run. Others give GRETA_ERROR_ARGUMENT there: fills, packing, submits, waits, signals.
+ * Scratch is part of the graph, and the scratch of a call is not looked at. What a call refuses leaves the
+ * graph as it was. */
+GRETA_API greta_status greta_graph_begin(greta_compute* compute, greta_stream stream);
+
+/* Gives the graph that is being recorded a buffer of its own, for what one call makes and another one reads.
+ * Such buffers share memory where they are not needed at the same time. It can be used until greta_graph_end,
+ * and not for weights, gains and what the host reads. */
+GRETA_API greta_status greta_graph_temporary(greta_compute* compute, greta_stream stream, uint64_t bytes,
+                                             greta_buffer* out_buffer);
+
+/* Gives the graph that is being recorded a slot: a buffer that is named only when the graph runs. It can be
+ * used in calls until greta_graph_end, and is closed with the graph. Graphs with slots are given to the
+ * device launch by launch. */
+GRETA_API greta_status greta_graph_slot(greta_compute* compute, greta_stream stream, uint64_t bytes,
+                                        greta_buffer* out_slot);
+
+/* Ends the recording. The library finds which calls must wait for which, places the temporaries, and, without
+ * slots, captures the whole. If it fails, the recording is dropped. */
+GRETA_API greta_status greta_graph_end(greta_compute* compute, greta_stream stream, greta_graph* out_graph);
+
+/* Ends the recording and drops it. */
+GRETA_API greta_status greta_graph_drop(greta_compute* compute, greta_stream stream);
+
+/* Closes a graph and its slots. The buffers that it uses stay until then, whether they are closed or not. */
+GRETA_API greta_status greta_graph_close(greta_compute* compute, greta_graph graph);
+
+typedef struct greta_graph_info {
+  uint32_t struct_size;
+  uint32_t launches, copies;
+  uint32_t barriers;           /* Launches between two of them may overlap. */
+  uint32_t slots;
+  uint32_t captured;           /* 1: a run is one command of the driver, or few. */
+  uint64_t temporary_bytes;    /* Memory of the graph, for temporaries and scratch. */
+} greta_graph_info;
+
+GRETA_API greta_status greta_graph_describe(const greta_compute* compute, greta_graph graph,
+                                            greta_graph_info* out_info);
+
+/* Writes the graph as text, a line for each launch, copy and barrier. The text is for reading and changes
+ * with the library.
+ *
+ * text       [capacity]; may be NULL with a capacity of 0. It ends with a NUL where there is room for one.
+ * out_bytes  the length of the whole text, without the NUL */
+GRETA_API greta_status greta_graph_print(const greta_compute* compute, greta_graph graph, char* text,
+                                         size_t capacity, size_t* out_bytes);
+
+typedef struct greta_graph_binding {
+  greta_buffer slot, buffer;
+  uint64_t offset;             /* Bytes; a multiple of 256. As many as the slot has must follow. */
+} greta_graph_binding;
+
+/* Records a run of the graph. It runs on the stream on which it was recorded, or on another one when that is
+ * closed. It has the effects of its calls in their order.
+ *
+ * bindings  [count] one for each slot. What is written may not overlap what else is bound or used. */
+GRETA_API greta_status greta_graph_run(greta_compute* compute, greta_stream stream, greta_graph graph,
+                                       const greta_graph_binding* bindings, size_t count);
 
 #ifdef __cplusplus
 }

@@ -21,7 +21,7 @@ GENERATED = {
     "src/text/unicode/unicode_tables.inc": "made by src/text/unicode/make_unicode_tables.py from the Unicode database",
     "bindings/python/greta/_declarations.py": "made by bindings/python/make_declarations.py from greta.h",
 }
-WHOLE = {"greta.h": "the public interface is one header"}
+WHOLE = {"greta.h": "the public interface is one header", "greta_compute.h": "likewise, of what lies below"}
 # What may be wider.
 WIDE = {
     ".py": "Python, which .clang-format does not reach",

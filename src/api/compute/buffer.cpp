@@ -84,9 +84,12 @@ greta_status greta_buffer_open(greta_compute* compute, const greta_buffer_option
 greta_status greta_buffer_close(greta_compute* compute, greta_buffer handle) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(compute, "compute"));
+    if (!handle.number) return {};
+    std::shared_ptr<BufferObject> buffer;
+    GRETA_TRY(compute->find(handle, &buffer));
+    if (buffer->graph) return fail(Code::Argument, "the buffer belongs to a graph, which closes it");
     std::shared_ptr<Object> object;
     GRETA_TRY(compute->remove(handle.owner, handle.number, Object::Kind::Buffer, &object));
-    if (!object) return {};
     const std::lock_guard<std::mutex> lock(compute->mutex);
     compute->buffer_bytes -= static_cast<BufferObject&>(*object).slice.bytes;
     return {};
@@ -137,6 +140,9 @@ static Status copy_host(greta_compute* compute, greta_buffer handle, uint64_t of
   GRETA_TRY(need_device(compute));
   std::shared_ptr<BufferObject> buffer;
   GRETA_TRY(compute->find(handle, &buffer));
+  if (buffer->graph)
+    return fail(Code::Argument, "%s: the buffer is a slot or a temporary of a graph",
+                to_device ? "write" : "read");
   Slice slice;
   GRETA_TRY(slice_of(*buffer, to_device ? "write" : "read", offset, bytes, &slice));
   if (!bytes) return {};

@@ -1,11 +1,11 @@
 // The functions of greta_compute.h that open, close and describe a compute, and the table of its handles.
-#include "api/compute/objects.h"
+#include "api/compute/graphs.h"
 
 using namespace greta;
 
 namespace {
 
-constexpr const char* kKindNames[] = {"buffer", "stream", "timeline"};
+constexpr const char* kKindNames[] = {"buffer", "stream", "timeline", "graph"};
 
 uint64_t number_of(uint64_t place, uint32_t generation) { return uint64_t(generation) << 32 | place; }
 
@@ -111,6 +111,10 @@ Status greta_compute::remove(uint64_t owner_of_handle, uint64_t number, Object::
   if (owner_of_handle != owner) return of_another(number, kind);
   const std::lock_guard<std::mutex> lock(mutex);
   return table.remove(number, kind, out);
+}
+
+Status greta_compute::find(greta_graph handle, std::shared_ptr<GraphObject>* out) const {
+  return find_object(*this, handle, Object::Kind::Graph, out);
 }
 
 greta_status greta_compute_open(greta_runtime* runtime, const greta_compute_options* given,

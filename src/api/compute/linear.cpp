@@ -121,6 +121,7 @@ greta_status greta_weights_pack(greta_compute* compute, greta_stream stream, con
       std::shared_ptr<BufferObject> source, target;
       Tensor tensor;
       Slice bytes;
+      GRETA_TRY(to.not_recording("pack"));
       GRETA_TRY(read_weights(*compute, *weights, false, &target, &tensor));
       GRETA_TRY(within(compute->find(from, &source), "from"));
       if (from_offset % kWeightAlignment)
@@ -132,6 +133,8 @@ greta_status greta_weights_pack(greta_compute* compute, greta_stream stream, con
         return fail(Code::Argument, "pack: %llu bytes at %llu are packed to %llu bytes at %llu of one buffer",
                     (unsigned long long)bytes.bytes, (unsigned long long)from_offset,
                     (unsigned long long)tensor.slice.bytes, (unsigned long long)weights->offset);
+      GRETA_TRY(to.can_use(*source));
+      GRETA_TRY(to.can_use(*target));
       to.use(source);
       to.use(target);
       return record_pack(*compute, to, bytes, tensor);
@@ -186,6 +189,7 @@ greta_status greta_weights_unpack(greta_compute* compute, greta_stream stream, c
       Tensor tensor;
       TensorView target;
       RowsView rows;
+      GRETA_TRY(to.not_recording("unpack"));
       GRETA_TRY(read_weights(*compute, *weights, false, &source, &tensor));
       GRETA_TRY(read_tensor(*compute, *y, "y", &target));
       GRETA_TRY(read_rows(target, &rows));
@@ -194,6 +198,8 @@ greta_status greta_weights_unpack(greta_compute* compute, greta_stream stream, c
         return fail(Code::Argument, "y has %llu rows of %llu values, the weights %u of %u",
                     (unsigned long long)rows.rows, (unsigned long long)rows.width, tensor.n, tensor.depth);
       if (overlaps(target.slice, tensor.slice)) return fail(Code::Argument, "y and the weights overlap");
+      GRETA_TRY(to.can_use(*source));
+      GRETA_TRY(to.can_use(*target.buffer));
       to.use(source);
       to.use(target.buffer);
       return record_unpack(*compute, to, tensor, target.slice);

@@ -15,7 +15,7 @@
 namespace greta {
 
 struct Object {
-  enum class Kind : uint8_t { Buffer, Stream, Timeline };
+  enum class Kind : uint8_t { Buffer, Stream, Timeline, Graph };
   explicit Object(Kind of) : kind(of) {}
   virtual ~Object() = default;
   const Kind kind;
@@ -49,12 +49,15 @@ class Memories {
 struct BufferObject final : Object {
   BufferObject(Memories& from, greta_memory kind) : Object(Kind::Buffer), memories(from), memory(kind) {}
   ~BufferObject() override {
-    if (slice.buffer) memories.give_back(memory, slice);
+    if (slice.buffer && !graph) memories.give_back(memory, slice);
   }
   Memories& memories;
   greta_memory memory;
   Slice slice;
+  uint64_t graph = 0;  // of a slot or a temporary: the graph's serial number; such slices stand for memory
 };
+
+class GraphObject;
 
 struct TimelineObject;
 
@@ -62,6 +65,10 @@ struct StreamObject final : Object {
   StreamObject() : Object(Kind::Stream) {}
   ~StreamObject() override;  // waits for what was submitted
 
+  // Fails while a graph is recorded, where `what` is no part of graphs.
+  Status not_recording(const char* what) const;
+  // Fails where the buffer is a slot or a temporary of another graph than the one that is being recorded.
+  Status can_use(const BufferObject& buffer) const;
   // Records a barrier if work with these accesses needs one.
   Status order(std::span<const Access> accesses);
   Status dispatch(const Launch& launch);
@@ -75,6 +82,7 @@ struct StreamObject final : Object {
 
   std::unordered_map<const Object*, std::shared_ptr<Object>> used;  // since the last wait
   std::unique_ptr<BufferObject> counters;
+  std::shared_ptr<GraphObject> graph;                  // that is being recorded
   std::vector<std::weak_ptr<TimelineObject>> signals;  // timelines that this stream signals
   std::unique_ptr<Stream> stream;  // declared later, since it is destroyed before what it uses
   Hazards hazards;
@@ -133,7 +141,7 @@ class ObjectTable {
   const Place* place_of(uint64_t number, Object::Kind kind) const;
   std::vector<Place> places_;
   std::vector<uint32_t> free_;
-  uint32_t counts_[3] = {};
+  uint32_t counts_[4] = {};  // by kind
 };
 
 }  // namespace greta
@@ -147,6 +155,7 @@ struct greta_compute {
   greta::Status find(greta_buffer handle, std::shared_ptr<greta::BufferObject>* out) const;
   greta::Status find(greta_stream handle, std::shared_ptr<greta::StreamObject>* out) const;
   greta::Status find(greta_timeline handle, std::shared_ptr<greta::TimelineObject>* out) const;
+  greta::Status find(greta_graph handle, std::shared_ptr<greta::GraphObject>* out) const;
   // Opens and closes handles.
   template <class Handle>
   greta::Status add(const std::shared_ptr<greta::Object>& object, Handle* out) {
@@ -167,6 +176,7 @@ struct greta_compute {
   mutable std::mutex mutex;  // of the table and of buffer_bytes
   greta::ObjectTable table;
   uint64_t buffer_bytes = 0;
+  std::atomic<uint64_t> graphs{0};  // that were begun: their serial numbers
 
   // Copies between memory that the host does not see and the program, a piece at a time.
   struct Transfer {

@@ -49,6 +49,12 @@ Status Recipes::plan(const Call& call, uint32_t bucket, std::unique_ptr<Recipe>*
   }
 }
 
+Status Recipes::bind(GretaGraph& graph, const Slice& arena) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  GRETA_TRY(graph.bind(kernels_, arena));
+  return kernels_.compile();
+}
+
 Status Recipes::find(const Call& given, uint32_t bucket, const Recipe** out) {
   Call call = given;
   for (uint32_t s = 0; s < kSlotCount; ++s)

@@ -37,6 +37,8 @@ class Recipes {
   // Finds the recipe for such calls over `bucket` rows, or plans it. Of the call's slices only counts whether
   // they are there. Fails with Code::Unsupported, and a sentence, where no kernel does it.
   Status find(const Call& call, uint32_t bucket, const Recipe** out);
+  // Gives a plan its memory, and compiles its kernels.
+  Status bind(GretaGraph& graph, const Slice& arena);
   // What kernels know of their rows. Products ask how many of them live; other ops run over the rows of their
   // grid, where row t has token t and position t.
   Status live_rows(uint32_t count, Slice* out);

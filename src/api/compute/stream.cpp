@@ -1,5 +1,5 @@
 // The functions of greta_compute.h for streams.
-#include "api/compute/objects.h"
+#include "api/compute/graphs.h"
 
 using namespace greta;
 
@@ -9,6 +9,16 @@ StreamObject::~StreamObject() {
   if (stream) drain(*stream);
   for (const auto& each : signals)
     if (const auto timeline = each.lock()) timeline->all_done(number, true);
+}
+
+Status StreamObject::not_recording(const char* what) const {
+  return graph ? fail(Code::Argument, "%s: a graph is being recorded on the stream", what) : Status{};
+}
+
+Status StreamObject::can_use(const BufferObject& buffer) const {
+  if (!buffer.graph || (graph && graph->serial == buffer.graph)) return {};
+  return fail(Code::Argument, "buffer %llx is part of a graph that is not being recorded on this stream",
+              (unsigned long long)buffer.number);
 }
 
 Status StreamObject::order(std::span<const Access> accesses) {
@@ -73,6 +83,7 @@ greta_status greta_stream_close(greta_compute* compute, greta_stream handle) {
     if (!handle.number) return {};
     return on_stream(*compute, handle, [&](StreamObject& stream) -> Status {
       std::shared_ptr<Object> object;
+      drop_graph(*compute, stream);
       GRETA_TRY(compute->remove(handle.owner, handle.number, Object::Kind::Stream, &object));
       drain(*stream.stream);
       return {};
@@ -96,6 +107,9 @@ greta_status greta_stream_copy(greta_compute* compute, greta_stream handle, gret
         return fail(Code::Argument, "copy: the ranges at %llu and %llu of %llu bytes of one buffer overlap",
                     (unsigned long long)from_offset, (unsigned long long)to_offset,
                     (unsigned long long)bytes);
+      GRETA_TRY(stream.can_use(*target));
+      GRETA_TRY(stream.can_use(*source));
+      if (stream.graph) return stream.graph->copy(write, read, target, source);
       stream.use(target);
       stream.use(source);
       return recorded(stream, [&]() -> Status {
@@ -114,7 +128,9 @@ greta_status greta_stream_fill(greta_compute* compute, greta_stream handle, gret
     return on_stream(*compute, handle, [&](StreamObject& stream) -> Status {
       std::shared_ptr<BufferObject> target;
       Slice write;
+      GRETA_TRY(stream.not_recording("fill"));
       GRETA_TRY(compute->find(buffer, &target));
+      GRETA_TRY(stream.can_use(*target));
       GRETA_TRY(slice_of(*target, "fill", offset, bytes, &write));
       if (offset % 4 || bytes % 4)
         return fail(Code::Argument, "fill: offset %llu and size %llu must be multiples of 4",
@@ -133,13 +149,19 @@ greta_status greta_stream_fill(greta_compute* compute, greta_stream handle, gret
 greta_status greta_stream_submit(greta_compute* compute, greta_stream handle) {
   return fenced([&]() -> Status {
     GRETA_TRY(need_device(compute));
-    return on_stream(*compute, handle, [](StreamObject& stream) { return stream.submit(); });
+    return on_stream(*compute, handle, [](StreamObject& stream) -> Status {
+      GRETA_TRY(stream.not_recording("submit"));
+      return stream.submit();
+    });
   });
 }
 
 greta_status greta_stream_wait(greta_compute* compute, greta_stream handle) {
   return fenced([&]() -> Status {
     GRETA_TRY(need_device(compute));
-    return on_stream(*compute, handle, [](StreamObject& stream) { return stream.wait(); });
+    return on_stream(*compute, handle, [](StreamObject& stream) -> Status {
+      GRETA_TRY(stream.not_recording("wait"));
+      return stream.wait();
+    });
   });
 }

@@ -143,6 +143,7 @@ greta_status greta_stream_signal(greta_compute* compute, greta_stream handle, gr
     GRETA_TRY(need_device(compute));
     return on_stream(*compute, handle, [&](StreamObject& stream) -> Status {
       std::shared_ptr<TimelineObject> signalled;
+      GRETA_TRY(stream.not_recording("signal"));
       GRETA_TRY(compute->find(timeline, &signalled));
       stream.use(signalled);
       const auto same = [&](const auto& each) { return each.lock() == signalled; };
@@ -161,6 +162,7 @@ greta_status greta_stream_wait_for(greta_compute* compute, greta_stream handle, 
     GRETA_TRY(need_device(compute));
     return on_stream(*compute, handle, [&](StreamObject& stream) -> Status {
       std::shared_ptr<TimelineObject> waited;
+      GRETA_TRY(stream.not_recording("wait_for"));
       GRETA_TRY(compute->find(timeline, &waited));
       stream.use(waited);
       return waited->wait_for(stream, value);

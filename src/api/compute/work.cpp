@@ -1,5 +1,7 @@
 #include "api/compute/work.h"
 
+#include "api/compute/graphs.h"
+
 namespace greta {
 
 namespace {
@@ -51,8 +53,33 @@ Status plan_work(greta_compute& compute, const Work& work, uint64_t* out_scratch
   });
 }
 
+// Adds the launches to the graph that the stream records.
+static Status add_work(greta_compute& compute, GraphObject& graph, const Work& work) {
+  uint64_t unused;
+  Slice numbered, counters;
+  GRETA_TRY(plan_work(compute, work, &unused));
+  GRETA_TRY(compute.recipes.numbered_rows(&numbered));
+  if (work.counts_rows) GRETA_TRY(graph.need_counters(compute, &counters));
+  GRETA_TRY(graph.can_hold(work.call.weight.slice));
+  return graph.add({work.uses.data(), work.use_count}, [&](GretaGraph& plan) -> Status {
+    for (uint64_t first = 0; first < work.rows; first += kMostRows) {
+      const uint32_t rows = uint32_t(std::min(kMostRows, work.rows - first));
+      Call call = work.call;
+      for (uint32_t s = 0; s < kSlotCount; ++s)
+        call.slot[s] = rows_of(call.slot[s], work.row_bytes[s], first, rows);
+      call.slot[kStep] = numbered;
+      call.slot[kCounters] = counters;
+      if (work.counts_rows) GRETA_TRY(compute.recipes.live_rows(rows, &call.slot[kStep]));
+      GRETA_TRY(plan.add({&call, 1}, bucket_of(work, rows)));
+    }
+    return {};
+  });
+}
+
 Status record_work(greta_compute& compute, StreamObject& stream, const Work& work, greta_buffer scratch,
                    uint64_t scratch_offset) {
+  for (uint32_t i = 0; i < work.use_count; ++i) GRETA_TRY(stream.can_use(*work.uses[i]));
+  if (stream.graph) return add_work(compute, *stream.graph, work);
   Slice numbered, counters, arena;
   std::shared_ptr<BufferObject> arena_buffer;
   uint64_t scratch_bytes;
@@ -62,7 +89,10 @@ Status record_work(greta_compute& compute, StreamObject& stream, const Work& wor
   if (scratch_bytes)
     GRETA_TRY(read_scratch(compute, scratch, scratch_offset, scratch_bytes, work, &arena_buffer, &arena));
   for (uint32_t i = 0; i < work.use_count; ++i) stream.use(work.uses[i]);
-  if (arena_buffer) stream.use(arena_buffer);
+  if (arena_buffer) {
+    GRETA_TRY(stream.can_use(*arena_buffer));
+    stream.use(arena_buffer);
+  }
   return recorded(stream, [&] {
     return for_pieces(compute, work, [&](uint64_t first, uint32_t rows, const Recipe& recipe) -> Status {
       Operands operands;

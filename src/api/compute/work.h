@@ -9,7 +9,7 @@ struct Work {
   uint64_t rows = 1;
   uint64_t row_bytes[kSlotCount] = {};  // from one row to the next; 0: the operand is the same for all
   bool counts_rows = false;             // a product, which asks how many rows live
-  std::array<std::shared_ptr<Object>, 6> uses;
+  std::array<std::shared_ptr<BufferObject>, 6> uses;
   uint32_t use_count = 0;
 
   void use(const std::shared_ptr<BufferObject>& buffer) { uses[use_count++] = buffer; }
