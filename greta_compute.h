@@ -37,9 +37,9 @@
  *
  * RULES THAT HOLD FOR EVERY FUNCTION, beside those of greta.h
  *   handles      Buffers, streams, timelines and graphs are handles: small structs that are passed by value
- *                together with their compute. {0} is a handle of nothing. A handle that was closed, or that belongs to
- *                another compute, gives GRETA_ERROR_ARGUMENT, as long as the compute lives; a number is never
- *                given out again. Closing {0} does nothing.
+ *                together with their compute. {0} is a handle of nothing. A handle that was closed, or that
+ *                belongs to another compute, gives GRETA_ERROR_ARGUMENT, as long as the compute lives; a
+ *                number is never given out again. Closing {0} does nothing.
  *   ownership    greta_compute_close closes all that was opened on it, and waits for submitted work. Close it
  *                before its runtime.
  *   in use       A buffer or timeline may be closed while recorded or submitted work uses it. Its memory is

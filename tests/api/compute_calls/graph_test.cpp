@@ -238,7 +238,18 @@ TEST_CASE("compute graph: what is no part of a graph is refused while one is rec
   CHECK(greta_stream_copy(c, s, temp, 0, buffer, 0, 4) == GRETA_ERROR_ARGUMENT);  // it was dropped
   rig.ok(greta_stream_fill(c, s, buffer, 0, 1024, 3));
   CHECK(rig.info().buffers == 1);
+  rig.wait();
+}
 
+TEST_CASE("compute graph: it keeps its buffers, and runs on its stream while that is open", "[compute]") {
+  ComputeRig rig;
+  const greta_buffer buffer = rig.buffer(1024);
+  greta_compute* const c = rig.compute;
+  const greta_stream s = rig.stream;
+  greta_graph graph = {};
+  greta_stream other;
+  rig.ok(greta_stream_open(c, &other));
+  rig.ok(greta_stream_fill(c, s, buffer, 0, 1024, 3));
   rig.ok(greta_graph_begin(c, s));
   const greta_buffer between = temporary(rig, 512);
   rig.ok(greta_stream_copy(c, s, between, 0, buffer, 0, 512));
@@ -267,68 +278,79 @@ TEST_CASE("compute graph: what is no part of a graph is refused while one is rec
   rig.ok(greta_graph_begin(c, rig.stream));  // and so is the compute's end
 }
 
-// Random sequences of operations over a few tensors, each twice: as single calls, and as a graph.
+namespace {
+
+// The same random sequence of operations for a seed, over tensors in these buffers.
+struct RandomCalls {
+  static constexpr uint32_t kTensors = 5;
+  static constexpr uint64_t kCount = 6 * 32;
+  ComputeRig& rig;
+  greta_tensor gain;
+  uint32_t seed = 0, steps = 0;
+
+  static greta_tensor in(greta_buffer buffer) {
+    greta_tensor made = {};
+    made.rank = 2, made.shape[0] = 6, made.shape[1] = 32, made.buffer = buffer;
+    return made;
+  }
+  void one(uint32_t kind, greta_buffer a, greta_buffer b, greta_buffer y) {
+    if (kind == 1) {
+      auto call = sized<greta_rms_norm_call>();
+      call.epsilon = 1e-3f, call.gain = gain, call.x = in(a), call.y = in(y);
+      rig.ok(greta_rms_norm(rig.compute, rig.stream, &call, {}, 0));
+    } else if (kind == 2) {
+      auto call = sized<greta_gate_call>();
+      call.gate = in(a), call.up = in(b), call.y = in(y);
+      rig.ok(greta_gate(rig.compute, rig.stream, &call, {}, 0));
+    } else {
+      auto call = sized<greta_add_call>();
+      call.scale = kind == 3 ? 0.5f : -0.25f;
+      call.a = in(a), call.b = in(b), call.y = in(y);
+      rig.ok(greta_add(rig.compute, rig.stream, &call, {}, 0));
+    }
+  }
+  void record(const std::vector<greta_buffer>& buffers) {
+    std::mt19937 random(seed);
+    for (uint32_t i = 0; i < steps; ++i) {
+      const uint32_t kind = random() % 5, a = random() % kTensors, b = random() % kTensors,
+                     y = random() % kTensors;
+      if (kind || a == y)
+        one(kind, buffers[a], buffers[b], buffers[y]);
+      else
+        rig.ok(greta_stream_copy(rig.compute, rig.stream, buffers[y], 128, buffers[a], 0, 256));
+    }
+  }
+};
+
+}  // namespace
+
 TEST_CASE("compute graph: random graphs have the bits of single calls", "[compute]") {
   for (const auto& rig : op_rigs()) {
-    constexpr uint32_t kTensors = 5;
-    constexpr uint64_t kCount = 6 * 32;
     Random values(2);
     std::mt19937 random(17);
-    const auto below = [&](uint32_t n) { return uint32_t(random() % n); };
-    const greta_tensor gain = rig->tensor({32}, gaussians(32, values));
-    const auto tensor_in = [](greta_buffer buffer) {
-      greta_tensor made = {};
-      made.rank = 2, made.shape[0] = 6, made.shape[1] = 32, made.buffer = buffer;
-      return made;
-    };
+    RandomCalls calls{*rig, rig->tensor({32}, gaussians(32, values))};
     for (int trial = 0; trial < 30; ++trial) {
       std::vector<greta_buffer> single, graphed;
-      for (uint32_t i = 0; i < kTensors; ++i) {
-        const std::vector<float> x = gaussians(kCount, values);
+      for (uint32_t i = 0; i < RandomCalls::kTensors; ++i) {
+        const std::vector<float> x = gaussians(RandomCalls::kCount, values);
         single.push_back(rig->put(x));
         graphed.push_back(rig->put(x));
       }
-      const uint32_t seed = random(), steps = 3 + below(20);
-      const auto record = [&](const std::vector<greta_buffer>& buffers) {
-        std::mt19937 same(seed);
-        for (uint32_t i = 0; i < steps; ++i) {
-          const uint32_t kind = same() % 5, a = same() % kTensors, b = same() % kTensors,
-                         y = same() % kTensors;
-          if (kind == 0 && a != y) {
-            rig->ok(greta_stream_copy(rig->compute, rig->stream, buffers[y], 128, buffers[a], 0, 256));
-          } else if (kind == 1) {
-            auto call = sized<greta_rms_norm_call>();
-            call.epsilon = 1e-3f, call.gain = gain;
-            call.x = tensor_in(buffers[a]), call.y = tensor_in(buffers[y]);
-            rig->ok(greta_rms_norm(rig->compute, rig->stream, &call, {}, 0));
-          } else if (kind == 2) {
-            auto call = sized<greta_gate_call>();
-            call.gate = tensor_in(buffers[a]), call.up = tensor_in(buffers[b]),
-            call.y = tensor_in(buffers[y]);
-            rig->ok(greta_gate(rig->compute, rig->stream, &call, {}, 0));
-          } else {
-            auto call = sized<greta_add_call>();
-            call.scale = kind == 3 ? 0.5f : -0.25f;
-            call.a = tensor_in(buffers[a]), call.b = tensor_in(buffers[b]), call.y = tensor_in(buffers[y]);
-            rig->ok(greta_add(rig->compute, rig->stream, &call, {}, 0));
-          }
-        }
-        // So that there is something in any case.
-        rig->ok(greta_stream_copy(rig->compute, rig->stream, buffers[1], 0, buffers[0], 0, 16));
-      };
+      calls.seed = uint32_t(random());
+      calls.steps = 3 + random() % 20;
       greta_graph graph = {};
       rig->ok(greta_graph_begin(rig->compute, rig->stream));
-      record(graphed);
+      calls.record(graphed);
       rig->ok(greta_graph_end(rig->compute, rig->stream, &graph));
-      const int runs = trial % 3 + 1;
-      for (int run = 0; run < runs; ++run) {
-        record(single);
+      for (int run = 0; run < trial % 3 + 1; ++run) {
+        calls.record(single);
         rig->ok(greta_graph_run(rig->compute, rig->stream, graph, nullptr, 0));
       }
       rig->wait();
       size_t wrong = 0;
-      for (uint32_t i = 0; i < kTensors; ++i)
-        wrong += rig->get<uint32_t>(single[i], kCount) != rig->get<uint32_t>(graphed[i], kCount);
+      for (uint32_t i = 0; i < RandomCalls::kTensors; ++i)
+        wrong += rig->get<uint32_t>(single[i], RandomCalls::kCount) !=
+                 rig->get<uint32_t>(graphed[i], RandomCalls::kCount);
       CHECK(wrong == 0);
       rig->ok(greta_graph_close(rig->compute, graph));
     }
