@@ -34,6 +34,18 @@ no-context-shift = true
 
 [a]
 cache_tokens = 1024
+
+[ruled]
+m = {model}
+ot = .=cpu
+
+[nothing]
+m = {model}
+override-tensor = nose=cpu
+
+[elsewhere]
+m = {model}
+ot = .=neural0
 """
 
 
@@ -60,7 +72,7 @@ class Presets(ServerTest):
 
     def test_models_and_their_options(self):
         states = {model["id"]: model["status"]["value"] for model in self.server.ask("GET", "/v1/models")[1]["data"]}
-        self.assertEqual(set(states), {"short", "spoken", "a", "b"})
+        self.assertEqual(set(states), {"short", "spoken", "a", "b", "ruled", "nothing", "elsewhere"})
         self.server.wait_for_line("loaded short")  # at the start
         short, spoken, a, b = map(self.props, ("short", "spoken", "a", "b"))
         self.assertEqual([each["n_ctx"] for each in (short, spoken, a, b)], [256, 512, 512, 1024])
@@ -77,6 +89,14 @@ class Presets(ServerTest):
         self.assertEqual(answer["tokens_predicted"], 5)
         self.assertEqual(len(self.server.ask("GET", "/slots?model=short")[1]), 2)
         self.refused(400, "id_slot must be -1, or at most 1", "POST", "/completion", {"model": "short", "prompt": "A fox", "id_slot": 2})
+
+    def test_rules_for_tensors_are_read_for_each_model(self):
+        self.assertEqual(self.props("ruled")["n_ctx"], 512)
+        for name, words in (("nothing", "--override-tensor nose=cpu names no tensor of the model"),
+                            ("elsewhere", "--override-tensor .=neural0: this device is not among those that are open")):
+            status, answer = self.server.ask("POST", CHAT, chat_body(model=name, max_tokens=1))[:2]
+            self.assertGreaterEqual(status, 400)
+            self.assertIn(words, str(answer))
 
     def test_it_unloads(self):
         self.props("short")

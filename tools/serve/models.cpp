@@ -390,6 +390,7 @@ void Models::open(Hosted* hosted, bool may_shrink) {
   if (!engine.whole_context) open.executor = &engine.executor;
   open.draft_head = hosted->options->draft_kind == GRETA_DRAFT_HEAD ? 1 : 0;
   hosted->stage = "loading weights";
+  if (engine.prepare) engine.prepare(loaded_.runtime, hosted->path);
   const greta_status status = greta_model_open(loaded_.runtime, &open, &model.model);
   if (status != GRETA_OK) cannot_open(status, may_shrink);
   model.info = sized<greta_model_info>();

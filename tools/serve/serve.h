@@ -76,6 +76,9 @@ struct Engine {
   greta_placement placement{};
   greta_executor_options executor{};  // context 0: the default
   bool whole_context = false;         // the context is the one that the model was trained for
+  // Called before the model of this file is opened, with the runtime; it throws std::runtime_error with words
+  // for the user if that must not be. May be empty.
+  std::function<void(greta_runtime*, const std::string&)> prepare;
 };
 
 // What one of several models has of its own.

@@ -12,6 +12,7 @@
 #include "console.h"
 #include "llama_flags.h"
 #include "slips.h"
+#include "tensor_rules.h"
 
 namespace greta::cli {
 namespace {
@@ -109,6 +110,10 @@ class Reader {
     settings->options = one_->options.serve;
     settle_for_model(one_->options, &settings->options);
     settings->engine = engine_of(one_->options);
+    settings->engine.prepare = [&device = one_->options.engine.device](greta_runtime* runtime,
+                                                                       const std::string& path) {
+      prepare_rules(device, runtime, path);
+    };
     settings->keeps = one_;
     serve::Offer offer;
     offer.name = name;
