@@ -573,7 +573,11 @@ typedef struct greta_placement {
   /* What moves after that. With any of it, GRETA_PLACEMENT_AUTO means that the rest is offloaded. */
   uint32_t host_experts;       /* The experts of the first so many layers, or of all, are on "cpu". The rest
                                 * of a layer stays, and so do shared experts. */
-  uint32_t reserved_after;     /* 0. */
+  uint32_t bring_experts_from; /* A step of so many tokens, or more, computes experts that are on another
+                                * device than their layer with weights that are brought to the layer's device
+                                * for the step, one layer after the other. 0: measured when an executor is
+                                * opened, if the layer is on a GPU, and never with `exact`. UINT32_MAX:
+                                * never. */
 
   /* Called with the name of each tensor of the model, it returns its device, from 0 in the order of the
    * runtime, or -1: it stays. This counts before host_experts. Whole pieces must move, or all experts of a

@@ -145,6 +145,7 @@ Status greta::describe_placed(greta_runtime& runtime, Source&& source, const gre
   GRETA_TRY(check_reserved(wanted.reserved));
   const std::vector<ModelDevice> devices = model_devices(runtime);
   GRETA_TRY(describe_model(std::move(source), *devices[0].kernels, runtime.exact, log, out));
+  out->bring_from = wanted.bring_experts_from;
   Placement placement = Placement::whole(out->shape.layers);
   const bool apart = wanted.host_experts || wanted.device_of;
   int kind = enum_number(wanted.kind);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "support/api_objects.h"
+#include "support/two_devices.h"
 
 using namespace greta::test;
 using Catch::Matchers::ContainsSubstring;
@@ -18,6 +19,30 @@ greta_status open_with(const char* device, greta_runtime** out) {
 int keep_plan(void* user, const greta_device_plan* plan) {
   static_cast<std::vector<greta_device_plan>*>(user)->push_back(*plan);
   return 0;
+}
+
+// The bytes of all pieces of a plan without those of the cache, which is kept for them.
+int keep_piece_bytes(void* user, const greta_device_plan* plan) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < plan->layers + 2; ++i) sum += plan->piece_bytes[i];
+  for (uint32_t i = 0; i < plan->layers; ++i) sum += plan->expert_bytes[i];
+  const bool logs = strstr(plan->pieces, "output") != nullptr;  // the tokens of the context
+  const uint64_t log = logs ? plan->context * sizeof(uint32_t) : 0;
+  static_cast<std::vector<std::pair<uint64_t, uint64_t>>*>(user)->emplace_back(
+      sum, plan->weights_bytes + plan->mapped_bytes + plan->cache_bytes - log);
+  return 0;
+}
+
+TinyModel model_with_experts() { return Opening::of_file(file_with_experts()); }
+
+// By what a tensor's name contains.
+struct Rule {
+  const char* part;
+  int device;
+};
+int by_rule(void* user, const char* tensor) {
+  const Rule& rule = *static_cast<const Rule*>(user);
+  return strstr(tensor, rule.part) ? rule.device : -1;
 }
 
 }  // namespace
@@ -109,5 +134,92 @@ TEST_CASE("api: placements that make no sense are refused in words", "[api][devi
     refused("all shares are 0");
     placement.share_count = 0;
     refused("no processor is among the devices");
+  }
+}
+
+TEST_CASE("api: rules for tensors that make no sense are refused in words", "[api][devices]") {
+  Objects o(model_with_experts());
+  std::vector<greta_device_plan> plans;
+  Rule rule = {"", 0};
+  auto placement = sized<greta_placement>();
+  placement.device_of = by_rule;
+  placement.device_of_user = &rule;
+  const auto plan = [&] {
+    plans.clear();
+    return greta_placement_plan(o.runtime, o.file, nullptr, &placement, keep_plan, &plans);
+  };
+  for (const int device : {0, -1}) {  // the one that there is, and none
+    rule = {"", device};
+    REQUIRE(plan() == GRETA_OK);
+    REQUIRE(plans.size() == 1);
+    CHECK(std::string(plans[0].pieces) == "embedding, layers 0-1, output");
+  }
+  for (const auto& [device, words] : {std::pair(1, "device_of gave device 1, but the runtime has 1"),
+                                      std::pair(-2, "device_of gave device -2, but the runtime has 1")}) {
+    rule = {"exps", device};
+    CHECK(plan() == GRETA_ERROR_ARGUMENT);
+    CHECK_THAT(greta_error_text(), ContainsSubstring(words));
+    CHECK(plans.empty());
+  }
+  rule = {"blk.1.ffn_up_exps", 0};
+  CHECK(plan() == GRETA_ERROR_UNSUPPORTED);
+  CHECK_THAT(greta_error_text(), ContainsSubstring("blk.1.ffn_up_exps.weight would move"));
+  CHECK_THAT(greta_error_text(), ContainsSubstring("the experts of a layer are on one device"));
+  rule = {"blk.0.attn_q", 0};
+  CHECK(plan() == GRETA_ERROR_UNSUPPORTED);
+  CHECK_THAT(greta_error_text(), ContainsSubstring("a layer but for its experts is on one device"));
+  // The same when a model is opened.
+  auto options = sized<greta_model_options>();
+  options.source = &o.source;
+  options.placement = &placement;
+  CHECK(greta_model_open(o.runtime, &options, &o.model) == GRETA_ERROR_UNSUPPORTED);
+  CHECK(o.model == nullptr);
+}
+
+TEST_CASE("api: experts on the processor", "[api][devices]") {
+  Objects o(model_with_experts());
+  auto placement = sized<greta_placement>();
+  placement.host_experts = UINT32_MAX;
+  std::vector<greta_device_plan> plans;
+  const auto plan = [&](greta_runtime* runtime) {
+    return greta_placement_plan(runtime, o.file, nullptr, &placement, keep_plan, &plans);
+  };
+  if (on_cpu()) {  // where they are anyway
+    REQUIRE(plan(o.runtime) == GRETA_OK);
+    REQUIRE(plans.size() == 1);
+    CHECK(std::string(plans[0].pieces) == "embedding, layers 0-1, output");
+    return;
+  }
+  CHECK(plan(o.runtime) == GRETA_ERROR_ARGUMENT);
+  CHECK_THAT(greta_error_text(), ContainsSubstring("the processor, which is not among the devices"));
+  greta_runtime* both = nullptr;
+  REQUIRE(open_with((std::string(test_device()) + ",cpu").c_str(), &both) == GRETA_OK);
+  uint64_t tables[2] = {};
+  for (const uint32_t from : {UINT32_MAX, 16u}) {
+    plans.clear();
+    placement.bring_experts_from = from;
+    REQUIRE(plan(both) == GRETA_OK);
+    REQUIRE(plans.size() == 2);
+    CHECK(std::string(plans[0].pieces) == "embedding, layers 0-1, output");
+    CHECK(std::string(plans[1].pieces) == "experts of layers 0-1");
+    tables[from == 16] = plans[0].tables_bytes;
+  }
+  CHECK(tables[1] > tables[0]);  // room for what is brought
+  plans.clear();
+  placement.host_experts = 1;
+  REQUIRE(plan(both) == GRETA_OK);
+  CHECK(std::string(plans.at(1).pieces) == "experts of layer 0");
+  greta_runtime_close(both);
+}
+
+TEST_CASE("api: the bytes of pieces are those of the weights and the cache", "[api][devices]") {
+  for (const bool experts : {false, true}) {
+    Objects o(experts ? model_with_experts() : make_tiny({}));
+    auto executor = sized<greta_executor_options>();
+    executor.context = 512;
+    std::vector<std::pair<uint64_t, uint64_t>> sums;
+    REQUIRE(greta_placement_plan(o.runtime, o.file, &executor, nullptr, keep_piece_bytes, &sums) == GRETA_OK);
+    REQUIRE(sums.size() == 1);
+    CHECK(sums[0].first == sums[0].second);
   }
 }

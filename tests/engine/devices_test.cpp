@@ -1,4 +1,6 @@
 // Models on two devices: where their pieces go, what is refused in words, and what becomes of failures.
+#include <cstring>
+
 #include "support/two_devices.h"
 
 using namespace greta;
@@ -93,30 +95,34 @@ TEST_CASE("devices: the memory plan is what is allocated on each", "[engine][dev
   const Placement placements[] = {{{0, 0, 0, 1, 1, 1}, {}}, {{0, 0, 0, 0, 0, 1}, {}},
                                   {{0, 1, 0, 1, 0, 1}, {}}, {{0, 0, 0, 0}, {0, 1}},
                                   {{0, 0, 0, 0}, {1, 1}},   {{0, 0, 1, 1}, {1, 0}}};
-  for (const Placement& placement : placements) {
-    Opening opening = placement.experts.empty() ? Opening() : Opening(experts);
-    uint64_t held[2] = {};
-    const uint32_t allowed = ~0u;
-    SmallDevice first(*opening.device[0], allowed, held[0]), second(*opening.device[1], allowed, held[1]);
-    opening.wrap(0, &first), opening.wrap(1, &second);
-    REQUIRE(opening.describe().ok());
-    REQUIRE(place_on(opening.devices, placement, &opening.model).ok());
-    REQUIRE(load_model(&opening.model, {}).ok());
-    for (uint32_t d : {0, 1}) CHECK(held[d] == opening.model.store.device_bytes(d));
-    const uint64_t weights[] = {held[0], held[1]}, free[] = {uint64_t(1) << 30, uint64_t(1) << 30};
-    std::unique_ptr<Executor> executor;
-    REQUIRE(Executor::open(opening.model, {.context = 256}, free, &executor).ok());
-    for (uint32_t d : {0, 1}) CHECK(held[d] - weights[d] == executor->plan().on[d].total());
-    executor.reset();
-    for (uint32_t d : {0, 1}) CHECK(held[d] == weights[d]);
-    opening.close();
-  }
+  for (const uint32_t bring_from : {kNeverBring, 1u})
+    for (const Placement& placement : placements) {
+      if (bring_from == 1 && placement.experts.empty()) continue;
+      Opening opening = placement.experts.empty() ? Opening() : Opening(experts);
+      opening.model.bring_from = bring_from;
+      uint64_t held[2] = {};
+      const uint32_t allowed = ~0u;
+      SmallDevice first(*opening.device[0], allowed, held[0]), second(*opening.device[1], allowed, held[1]);
+      opening.wrap(0, &first), opening.wrap(1, &second);
+      REQUIRE(opening.describe().ok());
+      REQUIRE(place_on(opening.devices, placement, &opening.model).ok());
+      REQUIRE(load_model(&opening.model, {}).ok());
+      for (uint32_t d : {0, 1}) CHECK(held[d] == opening.model.store.device_bytes(d));
+      const uint64_t weights[] = {held[0], held[1]}, free[] = {uint64_t(1) << 30, uint64_t(1) << 30};
+      std::unique_ptr<Executor> executor;
+      REQUIRE(Executor::open(opening.model, {.context = 256}, free, &executor).ok());
+      CHECK(executor->plan().brings == (bring_from == 1));
+      for (uint32_t d : {0, 1}) CHECK(held[d] - weights[d] == executor->plan().on[d].total());
+      executor.reset();
+      for (uint32_t d : {0, 1}) CHECK(held[d] == weights[d]);
+      opening.close();
+    }
 }
 
 TEST_CASE("devices: each allocation that fails ends in words, and all memory comes back",
           "[engine][devices]") {
   const std::string experts = file_with_experts();
-  for (uint32_t way : {0, 1, 2, 3}) {
+  for (uint32_t way : {0, 1, 2, 3, 4}) {
     const uint32_t faulty = way % 2;
     const Placement placement = way < 2 ? Placement{{0, 0, 0, 1, 1, 1}, {}} : Placement{{0, 0, 0, 0}, {1, 1}};
     uint32_t failures = 0;
@@ -126,6 +132,7 @@ TEST_CASE("devices: each allocation that fails ends in words, and all memory com
       bool opened = false;
       {
         Opening opening = way < 2 ? Opening() : Opening(experts);
+        opening.model.bring_from = way < 4 ? kNeverBring : 1;
         SmallDevice first(*opening.device[0], faulty == 0 ? allowed : none_fails, held[0]);
         SmallDevice second(*opening.device[1], faulty == 1 ? allowed : none_fails, held[1]);
         opening.wrap(0, &first), opening.wrap(1, &second);
@@ -197,7 +204,6 @@ TEST_CASE("devices: a submission that fails names its device, and the session go
 }
 
 TEST_CASE("devices: a state of one placement goes on in another", "[engine][devices]") {
-  const TinyModel tiny = make_tiny(four_layers());
   const auto tokens = first_tokens(150), more = first_tokens(5);
   const auto save = [](Session& session) {
     std::string bytes;
@@ -208,29 +214,33 @@ TEST_CASE("devices: a state of one placement goes on in another", "[engine][devi
     REQUIRE(session.save(write, &bytes).ok());
     return bytes;
   };
-  std::string first;
-  std::vector<float> want;
-  for (const char* split : {"", "first", "turns", "output"}) {
-    INFO("split: " << split);
-    EngineOptions options;
-    options.split = split;
-    options.executor.context = 512;  // for both sessions
-    Engine engine;
-    open_engine(tiny.file, options, &engine);
-    std::unique_ptr<Session> session, restored;
-    REQUIRE(Session::open(shared(engine), &session).ok());
-    REQUIRE(session->eval(tokens, OutputRows::None, nullptr).ok());
-    const std::string bytes = save(*session);
-    if (first.empty()) first = bytes;
-    CHECK(bytes == first);
-    Source source;
-    REQUIRE(source.open_memory(first.data(), first.size()).ok());
-    REQUIRE(Session::open(shared(engine), &restored).ok());
-    REQUIRE(restored->restore(source).ok());
-    const float* logits = nullptr;
-    REQUIRE(restored->eval(more, OutputRows::Last, &logits).ok());
-    const std::vector<float> got(logits, logits + tiny.shape.vocab);
-    if (want.empty()) want = got;
-    CHECK(got == want);
+  for (const bool has_experts : {false, true}) {
+    const std::string file = has_experts ? file_with_experts() : make_tiny(four_layers()).file;
+    std::string first;
+    std::vector<float> want;
+    for (const char* split : {"", "first", "turns", "output", "experts", "mixed", "brought"}) {
+      if (!has_experts && !strcmp(split, "experts")) break;
+      INFO("split: " << split);
+      EngineOptions options;
+      options.split = split;
+      options.executor.context = 512;  // for both sessions
+      Engine engine;
+      open_engine(file, options, &engine);
+      std::unique_ptr<Session> session, restored;
+      REQUIRE(Session::open(shared(engine), &session).ok());
+      REQUIRE(session->eval(tokens, OutputRows::None, nullptr).ok());
+      const std::string bytes = save(*session);
+      if (first.empty()) first = bytes;
+      CHECK(bytes == first);
+      Source source;
+      REQUIRE(source.open_memory(first.data(), first.size()).ok());
+      REQUIRE(Session::open(shared(engine), &restored).ok());
+      REQUIRE(restored->restore(source).ok());
+      const float* logits = nullptr;
+      REQUIRE(restored->eval(more, OutputRows::Last, &logits).ok());
+      const std::vector<float> got(logits, logits + engine.model->shape.vocab);
+      if (want.empty()) want = got;
+      CHECK(got == want);
+    }
   }
 }

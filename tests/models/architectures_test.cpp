@@ -192,7 +192,8 @@ TEST_CASE("architectures: logits equal the reference implementation's", "[models
   }
 }
 
-// The first layer alone, an odd cut, layers in turn, the output apart, experts apart, and all of these mixed.
+// The first layer alone, an odd cut, layers in turn, the output apart, experts apart, and all of these mixed;
+// then with experts that are brought to their layers for each step.
 TEST_CASE("architectures: the same bits on two devices as on one", "[models][architectures][devices]") {
   for (const auto& path : golden_paths()) {
     DYNAMIC_SECTION(path.filename().string()) {
@@ -201,7 +202,8 @@ TEST_CASE("architectures: the same bits on two devices as on one", "[models][arc
       const std::vector<size_t> ways[] = {{golden.tokens.size()}, {3, 7}};
       std::vector<float> whole[2];
       bool stays_whole = false, has_experts = false;
-      for (const char* split : {"", "first", "middle", "turns", "output", "experts", "mixed"}) {
+      for (const char* split :
+           {"", "first", "middle", "turns", "output", "experts", "mixed", "brought", "brought mixed"}) {
         if (*split && stays_whole) break;  // gemma4_test.cpp sees that it is refused
         if (!strcmp(split, "experts") && !has_experts) break;
         EngineOptions options;

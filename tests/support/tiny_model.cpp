@@ -78,7 +78,8 @@ Engine::~Engine() {
   model.reset();
 }
 
-Placement split_placement(const std::string& split, uint32_t layers) {
+Placement split_placement(const std::string& given, uint32_t layers) {
+  const std::string split = given == "brought" ? "experts" : given == "brought mixed" ? "mixed" : given;
   Placement p = Placement::whole(layers);
   for (uint32_t piece = 0; piece < p.device.size(); ++piece) {
     const bool middle = piece > (layers + 1) / 2, output = piece == layers + 1;
@@ -135,6 +136,7 @@ void open_engine(const std::string& file, const EngineOptions& options, Engine* 
   require(source.open_memory(file.data(), file.size()));
   out->model = std::make_unique<Model>();
   require(describe_model(std::move(source), *out->kernels, options.exact, Log{}, out->model.get()));
+  if (options.split.starts_with("brought")) out->model->bring_from = 1;
   if (!options.split.empty()) {
     second = open_test_device("cpu", options, options.wrap_second, &out->second);
     const ModelDevice devices[] = {{out->device.get(), out->kernels.get(), {}, "first"},

@@ -50,7 +50,9 @@ struct Engine : TestDevice {
   Engine() = default;
   ~Engine();
 };
-// Where a model of so many layers lies if it is split like this (test_split()). Empty for one device.
+// Where a model of so many layers lies if it is split like this (test_split()). Empty for one device. In
+// "brought" and "brought mixed" experts lie as in "experts" and "mixed", and every step brings them to their
+// layers.
 Placement split_placement(const std::string& split, uint32_t layers);
 struct EngineOptions {
   uint32_t threads = 2;

@@ -143,6 +143,7 @@ greta_placement placement_of(const DeviceOptions& options) {
   placement.shares = options.shares.data();
   placement.share_count = static_cast<uint32_t>(options.shares.size());
   placement.host_experts = options.host_experts ? UINT32_MAX : options.host_expert_layers;
+  placement.bring_experts_from = options.never_bring ? UINT32_MAX : options.bring_from;
   if (!options.overrides.empty()) {
     placement.device_of = device_by_rules;
     placement.device_of_user = const_cast<DeviceOptions*>(&options);

@@ -89,6 +89,14 @@ void add_placement(CLI::App& app, DeviceOptions& options) {
          "layer, or all of it but these")
       ->type_name("REGEX=DEVICE,..")
       ->delimiter(',');
+  app.add_option(
+         "--op-offload-min", options.bring_from,
+         "from N tokens of a prompt on, a step brings the weights of experts that are on the CPU to the "
+         "GPU of their layer; 0: as measured")
+      ->type_name("N")
+      ->check(in_range(int64_t{0}, 512));
+  app.add_flag("--no-op-offload", options.never_bring,
+               "experts that are on the CPU compute there, also for long prompts");
   app.add_option("--mem-limit", options.memory_limits,
                  "allocate at most this on the device, or on each of several, such as 12G,64G")
       ->type_name("SIZE,..")

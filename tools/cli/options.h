@@ -31,14 +31,16 @@ struct DeviceOptions {
   bool persistent = false;
   std::string graphs = "auto";  // or "on", "off"
   bool import_files = false;
-  std::string gpu_layers = "auto";                   // or "all", or a number
-  std::string split_mode = "layer";                  // or "none"
-  std::vector<double> shares;                        // of --tensor-split
-  uint32_t main_gpu = 0;                             // of the devices, for "none"
-  std::vector<uint64_t> memory_limits;               // in bytes, of the devices
-  bool host_experts = false;                         // of all layers
-  uint32_t host_expert_layers = 0;                   // of the first so many
-  std::vector<std::string> overrides;                // "REGEX=DEVICE"
+  std::string gpu_layers = "auto";      // or "all", or a number
+  std::string split_mode = "layer";     // or "none"
+  std::vector<double> shares;           // of --tensor-split
+  uint32_t main_gpu = 0;                // of the devices, for "none"
+  std::vector<uint64_t> memory_limits;  // in bytes, of the devices
+  bool host_experts = false;            // of all layers
+  uint32_t host_expert_layers = 0;      // of the first so many
+  std::vector<std::string> overrides;   // "REGEX=DEVICE"
+  uint32_t bring_from = 0;              // tokens of a step; 0: measured
+  bool never_bring = false;
   mutable std::shared_ptr<const TensorRules> rules;  // of these, for the devices that are open
   // Set by commands that listen to what the library does.
   void (*on_span)(void* user, const greta_span* span) = nullptr;

@@ -350,7 +350,7 @@ class greta_placement(Structure):
     device_count: int
     reserved: int
     host_experts: int
-    reserved_after: int
+    bring_experts_from: int
     device_of: Any
     device_of_user: int | None
     _fields_ = [
@@ -363,7 +363,7 @@ class greta_placement(Structure):
         ("device_count", c_uint32),
         ("reserved", c_uint32),
         ("host_experts", c_uint32),
-        ("reserved_after", c_uint32),
+        ("bring_experts_from", c_uint32),
         ("device_of", CFUNCTYPE(c_int, c_void_p, c_char_p)),
         ("device_of_user", c_void_p),
     ]

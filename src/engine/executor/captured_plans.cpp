@@ -44,10 +44,11 @@ Status Executor::compile(const std::function<Status()>& want) {
 }
 
 Status Executor::build(const StepKey& key, size_t segment, GretaGraph* graph) {
-  const Segment& part = segments_[segment];
+  const Segment& part = segments(key)[segment];
   OnDevice& on = on_[part.device];
   give_adapters(key, &on.buffers);
-  GRETA_TRY(build_step(*model_.arch, model_.shape, model_.weights(), on.buffers, key, graph, part));
+  const Weights& weights = key.brings ? with_brought_ : model_.weights();
+  GRETA_TRY(build_step(*model_.arch, model_.shape, weights, on.buffers, key, graph, part));
   return graph->bind(*on.kernels, key.adapters ? on.adapter_arena.all() : on.arena.all());
 }
 
@@ -56,17 +57,18 @@ Status Executor::make_plan(const StepKey& key) {
   span.event.tokens = key.tokens;
   if (key.adapters) GRETA_TRY(reserve_arena(key));
   Planned plan{key, {}, std::vector<bool>(on_.size())};
+  const std::span<const Segment> segments = this->segments(key);
   GRETA_TRY(compile([&]() -> Status {
     plan.graphs.clear();
-    for (size_t i = 0; i < segments_.size(); ++i) {
-      const RowFilter& filter = model_.devices[segments_[i].device].filter;
+    for (size_t i = 0; i < segments.size(); ++i) {
+      const RowFilter& filter = model_.devices[segments[i].device].filter;
       GRETA_TRY(build(key, i, plan.graphs.emplace_back(std::make_unique<GretaGraph>(filter)).get()));
     }
     return {};
   }));
   const auto takes_lone = [](const GretaGraph::Command& c) { return c.row && c.row->lone_rows; };
-  for (size_t i = 0; i < segments_.size(); ++i) {
-    const uint32_t d = segments_[i].device;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const uint32_t d = segments[i].device;
     if (plan.graphs[i]->commands().empty()) continue;
     GRETA_TRY(on_device(model_, d, plan.graphs[i]->capture(*on_[d].stream, device(d))));
     if (std::ranges::any_of(plan.graphs[i]->commands(), takes_lone)) plan.lone[d] = true;

@@ -355,6 +355,7 @@ Status Executor::prepare(std::span<const Row> rows, const Planned** out) {
   note_wants(rows);
   GRETA_TRY(check_runs());
   GRETA_TRY(find_adapters(rows, &key));
+  key.brings = !key.adapters && brings_at(rows.size());
   GRETA_TRY(plan_for(key, out));
   GRETA_TRY(pools_[0].reserve(wants_, &copies_[0]));
   GRETA_TRY(reserve_windows(wants_));
@@ -421,14 +422,16 @@ Status Executor::profile(std::span<const Row> rows, void (*on_stage)(void* user,
   std::vector<uint64_t> ns;
   std::vector<const GretaGraph::Command*> commands;
   move_states();
-  for (size_t i = 0; i < segments_.size(); ++i) {
+  const std::span<const Segment> segments = this->segments(plan->key);
+  for (size_t i = 0; i < segments.size(); ++i) {
     const GretaGraph& graph = *plan->graphs[i];
-    const uint32_t d = segments_[i].device;
+    const uint32_t d = segments[i].device;
     std::vector<uint64_t> of_segment;
+    GRETA_TRY(bring(segments[i]));
     GRETA_TRY(on_device(model_, d, graph.time_commands(*on_[d].stream, device(d), &of_segment)));
     ns.insert(ns.end(), of_segment.begin(), of_segment.end());
     for (const GretaGraph::Command& command : graph.commands()) commands.push_back(&command);
-    if (i + 1 < segments_.size()) GRETA_TRY(cross(i, plan->key.tokens));
+    if (i + 1 < segments.size()) GRETA_TRY(cross_behind(segments, i, plan->key.tokens));
   }
   follow_draws();
   attempt.keep();

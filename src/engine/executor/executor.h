@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/executor/brought_experts.h"
 #include "engine/executor/checkpoints.h"
 #include "engine/executor/launch_clock.h"
 #include "engine/executor/shared_pages.h"
@@ -47,7 +48,8 @@ struct DeviceSampling {
 struct ExecutorBytes {
   uint64_t cache = 0;  // keys, values, the token log and states
   uint64_t arena = 0;
-  uint64_t tables = 0;  // rope table, StepState and its host copy, readback
+  uint64_t tables =
+      0;  // rope table, StepState and its host copy, readback, room for experts that are brought
   uint64_t total() const { return cache + arena + tables; }
 };
 
@@ -57,6 +59,7 @@ struct ExecutorPlan {
   uint32_t states = 0;  // of recurrent layers: one of each sequence, a spare one and those of checkpoints
   uint32_t checkpoints = 0;           // of these, those of checkpoints
   uint64_t state_bytes = 0;           // of one state in all layers
+  bool brings = false;                // there is room for experts that are brought
   std::vector<ExecutorBytes> on;      // by device
   std::vector<uint64_t> layer_bytes;  // of the cache of each layer, which is in the above
   ExecutorBytes all() const;          // of all devices together
@@ -249,6 +252,16 @@ class Executor {
   // outputs, as the pieces of a prompt: its first segments run while the last one of the step before does.
   bool runs_ahead() const { return on_.size() == 1 && !has_head() && device_info(0).runs_ahead; }
   bool overlaps_prompts() const { return on_.size() > 1 && !has_head(); }
+  // Whether two groups of sequences should take turns in steps, so that all devices are busy. Nothing is lost
+  // where devices take equally long, since a step of one group takes no longer than one of both. A processor
+  // would take the most of the time, and more for two groups than for one.
+  bool gains_by_turns() const {
+    return overlaps_prompts() && std::ranges::none_of(model_.devices, [](const ModelDevice& on) {
+             return on.device->info().host_functions;
+           });
+  }
+  // Whether a step of so many rows brings experts that are apart to their layers, if it has no adapters.
+  bool brings_at(size_t rows) const { return plan_.brings && rows >= bring_from_; }
   const DeviceInfo& device_info(uint32_t device) const { return model_.devices[device].device->info(); }
   const Model& model() const { return model_; }
   const ExecutorPlan& plan() const { return plan_; }
@@ -283,6 +296,7 @@ class Executor {
     DeviceMemory head_states;
     DeviceMemory adapter_arena, scales;  // of steps with adapters
     DeviceMemory arrives, leaves;        // host memory through which pages, and what segments leave, cross
+    std::unique_ptr<BroughtExperts> brought;
     Staged staged[kFlights];
     std::unique_ptr<Pool> cache;
     StepBuffers buffers;
@@ -359,7 +373,16 @@ class Executor {
   Status log_tokens(std::span<const Row> rows);
   Status land(uint32_t flight);
   Status land_all();
-  Status cross(size_t segment, uint32_t tokens);
+  Status cross(const Segment& from, const Segment& to, uint32_t tokens);
+  Status cross_behind(std::span<const Segment> segments, size_t index, uint32_t tokens);
+  Status open_brought();
+  Status measure_bringing();
+  Status time_experts(size_t segment, uint32_t tokens, uint64_t* ns);
+  Status begin_to_bring(std::span<const Segment> segments);
+  Status bring(const Segment& segment);
+  std::span<const Segment> segments(const StepKey& key) const {
+    return key.brings ? brought_segments_ : segments_;
+  }
   Status run(const Planned& plan);
   Status run_last(const GretaGraph& graph, Stream& stream);
   void tell_step(Flight& flight);
@@ -441,8 +464,11 @@ class Executor {
   uint32_t last_set_ = 0, outputs_there_ = 0;
   std::vector<float> scales_, scales_there_;  // of the step's rows for its adapters; as the devices have them
   const std::vector<Segment> segments_;
-  std::vector<OnDevice> on_;    // by device
-  std::vector<Planned> plans_;  // destroyed before the streams and the kernels
+  uint32_t bring_from_ = kNeverBring;      // Model::bring_from, or as measured
+  std::vector<Segment> brought_segments_;  // of steps that bring experts
+  Weights with_brought_;                   // what these steps read
+  std::vector<OnDevice> on_;               // by device
+  std::vector<Planned> plans_;             // destroyed before the streams and the kernels
 };
 
 }  // namespace greta

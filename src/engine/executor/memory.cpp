@@ -86,7 +86,7 @@ uint64_t residual_bytes(const Shape& s, uint32_t step_tokens) {
 
 uint32_t crossing_values(const Shape& s, Crossing crossing) {
   const uint32_t ids_and_weights = crossing == Crossing::Chosen ? 2 * s.experts.used : 0;
-  return crossing == Crossing::None ? 0 : s.width + ids_and_weights;
+  return crossing == Crossing::None || crossing == Crossing::Stays ? 0 : s.width + ids_and_weights;
 }
 
 std::vector<Needs> needs_of(const Model& model) {

@@ -33,6 +33,14 @@ Status place_on(std::span<const ModelDevice> devices, const Placement& given, Mo
 
 namespace {
 
+// What BroughtExperts take there for a model that is whole on one device, if its experts were apart.
+uint64_t brought_bytes(const Model& model, const std::vector<uint64_t>& experts) {
+  if (model.bring_from == kNeverBring || (model.exact && !model.bring_from) || !model.shape.experts.count)
+    return 0;
+  const WeightUpload upload(*model.devices[0].kernels, model.devices[0].filter);
+  return 2 * std::ranges::max(experts) + WeightUpload::ring_bytes(model.store.expert_piece_bytes(upload, 0));
+}
+
 Status measure(const ExecutorOptions& options, uint64_t free_bytes, const Model& model, PieceSizes* out) {
   const uint64_t weights = model.store.device_bytes(), beside = free_bytes - std::min(free_bytes, weights);
   const Shape& s = model.shape;
@@ -56,6 +64,7 @@ Status measure(const ExecutorOptions& options, uint64_t free_bytes, const Model&
   const uint64_t values = uint64_t(plan.step_tokens) * crossing_values(s, Crossing::Chosen);
   out->crossing = 2 * std::max(page, values * sizeof(float));
   if (s.experts.count) out->crossing += residual_bytes(s, plan.step_tokens);
+  out->brought = brought_bytes(model, bytes.experts);
   return {};
 }
 
@@ -90,7 +99,8 @@ bool fill_devices(std::span<const PieceSizes> sizes, Executor::FreeBytes free_by
   for (uint8_t d = 0; d < last; ++d) {
     const PieceSizes& size = sizes[d];
     if (!size.fits && size.pieces.empty()) continue;
-    for (uint64_t used = size.beside + size.crossing; piece < layers + 2; ++piece) {
+    const uint64_t brought = experts_end < layers ? size.brought : 0;
+    for (uint64_t used = size.beside + size.crossing + brought; piece < layers + 2; ++piece) {
       const bool is_layer = piece > 0 && piece <= layers;
       const bool experts = is_layer && piece - 1 < experts_end;
       if (!size.fits) used += size.pieces[piece] + (experts ? size.experts[piece - 1] : 0);

@@ -23,6 +23,7 @@ struct PieceSizes {
   std::vector<uint64_t> experts;  // of each layer
   uint64_t beside = 0;            // what is there beside pieces
   uint64_t crossing = 0;          // what a part of the model needs more
+  uint64_t brought = 0;  // what a part without some experts needs more, to bring them for long prompts
 };
 // Places pieces on the devices one after the other, as many as fit, and the rest on one behind them, which
 // also has the experts of all layers from `experts_end` on. `out` has the model's layers. Returns true if

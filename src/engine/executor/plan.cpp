@@ -72,6 +72,16 @@ static Status each_step(const Model& model, const ExecutorOptions& o, uint32_t s
   return {};
 }
 
+// The same for steps that bring experts, of so many tokens and more.
+static Status each_step_with_brought(const Model& model, const ExecutorOptions& o, uint32_t step_tokens,
+                                     const std::function<Status(const StepKey&)>& visit) {
+  return each_step(model, o, step_tokens, [&](StepKey key) {
+    key.brings = true;
+    const bool brought = !key.head && key.tokens >= token_bucket(std::max(1u, model.bring_from));
+    return brought ? visit(key) : Status{};
+  });
+}
+
 // Checkpoints of states may take as much as keys and values do, by default, but there is room for two.
 static Status plan_states(const Shape& s, const ExecutorOptions& o, uint64_t cache_bytes, ExecutorPlan* p) {
   if (!s.recurrent_layers) return {};
@@ -129,18 +139,25 @@ static Status plan_arenas(const Model& model, const ExecutorOptions& o, Executor
   Buffer memory;  // stands for all buffers but the arena
   StepBuffers b;
   GRETA_TRY(describe_buffers(model, o, plan, &memory, &b));
-  const std::vector<Segment> segments = segments_of(model.placement);
-  GRETA_TRY(each_step(model, o, plan.step_tokens, [&](const StepKey& key) -> Status {
+  const auto plan_segments = [&](const std::vector<Segment>& segments, const Weights& weights,
+                                 const StepKey& key) -> Status {
     for (const Segment& segment : segments) {
       GretaGraph graph(model.devices[segment.device].filter);
-      const Status built = build_step(*model.arch, model.shape, model.weights(), b, key, &graph, segment);
+      const Status built = build_step(*model.arch, model.shape, weights, b, key, &graph, segment);
       GRETA_TRY(on_device(model, segment.device, built));
       uint64_t& bytes = out->on[segment.device].arena;
       bytes = std::max(bytes, round_up(graph.arena_bytes(), 256));
     }
     return {};
-  }));
-  return {};
+  };
+  const std::vector<Segment> segments = segments_of(model.placement);
+  GRETA_TRY(each_step(model, o, plan.step_tokens,
+                      [&](const StepKey& key) { return plan_segments(segments, model.weights(), key); }));
+  if (!plan.brings) return {};
+  const std::vector<Segment> brought = segments_of(model.placement, brought_layers(model));
+  const Weights weights = with_brought(model);
+  return each_step_with_brought(model, o, plan.step_tokens,
+                                [&](const StepKey& key) { return plan_segments(brought, weights, key); });
 }
 
 static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t context, ExecutorPlan* p) {
@@ -181,6 +198,7 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
     if (needs[d].embeds && !needs[d].outputs) bytes += log_bytes(p->pages);
     if (needs[d].crossing_values) bytes += 2 * crossing_bytes(model, b, d, p->step_tokens);
     if (needs[d].residual) bytes += residual_bytes(s, p->step_tokens);
+    if (p->brings) bytes += BroughtExperts::bytes(model, d);
   }
   return plan_arenas(model, o, p);
 }
@@ -197,6 +215,19 @@ static uint32_t first_full(const ExecutorPlan& plan, Executor::FreeBytes free_by
   uint32_t d = 0;
   while (d < plan.on.size() && plan.on[d].total() <= free_bytes[d]) ++d;
   return d;
+}
+
+// Whether there are steps that bring experts. Unless the caller wants them, they are left out where a GPU has
+// nothing of it, and where results must not depend on the size of a step.
+static bool may_bring(const Model& model, uint32_t step_tokens) {
+  if (model.bring_from > step_tokens) return false;
+  bool may = false;
+  for (uint32_t l = 0; l < model.shape.layers; ++l) {
+    const auto on_host = [&](uint32_t d) { return model.devices[d].device->info().host_functions; };
+    const bool gains = on_host(model.placement.experts_of(l)) && !on_host(model.placement.layer(l));
+    may |= (model.bring_from || (gains && !model.exact)) && model.can_bring(l);
+  }
+  return may;
 }
 
 uint32_t step_limit(const DeviceInfo& device, uint64_t token_parameters, uint64_t largest_product) {
@@ -240,7 +271,12 @@ Status Executor::plan(const Model& model, ExecutorOptions* options, FreeBytes fr
 
   uint32_t first = o.context ? o.context : std::min(model.shape.context, kDefaultContext);
   if (positions) first = std::min(first, positions);
+  p.brings = may_bring(model, p.step_tokens);
   GRETA_TRY(plan_at(model, o, first, &p));
+  if (p.brings && !model.bring_from && first_full(p, free_bytes) < p.on.size()) {
+    p.brings = false;
+    GRETA_TRY(plan_at(model, o, first, &p));
+  }
   // The default context shrinks until the cache fits. A context that the caller asked for does not.
   while (!o.context && p.context > 256 && first_full(p, free_bytes) < p.on.size())
     GRETA_TRY(plan_at(model, o, p.context / 2, &p));
@@ -304,11 +340,16 @@ Status Executor::open(Model& model, const ExecutorOptions& asked, FreeBytes free
   // Most kernels of a GPU's session are those of one token and of a long prompt. They are compiled now, so
   // that the first answers do not wait for them. The two plans are made one after the other: a token's
   // kernels took up to 2 % longer where a prompt's kernels lay between them.
+  GRETA_TRY(executor->open_brought());
   const bool on_gpu = std::ranges::any_of(
       model.devices, [](const ModelDevice& each) { return !each.device->info().cpu_type; });
   if (on_gpu)
     for (const uint32_t tokens : {1u, plan.step_tokens})
-      if (tokens > 1 || executor->plans_.empty()) GRETA_TRY(executor->make_plan({tokens, 1, 0, true}));
+      if (tokens > 1 || executor->plans_.empty()) {
+        StepKey key{tokens, 1, 0, true};
+        key.brings = executor->brings_at(tokens);
+        GRETA_TRY(executor->make_plan(key));
+      }
   if (options.compile_ahead && on_gpu) GRETA_TRY(executor->compile_ahead());
   *out = std::move(executor);
   return {};
@@ -317,20 +358,23 @@ Status Executor::open(Model& model, const ExecutorOptions& asked, FreeBytes free
 // Compiles the kernels of all steps. Their plans are made when a step needs them, which takes milliseconds.
 Status Executor::compile_ahead() {
   const auto want = [this](const StepKey& key) -> Status {
-    for (size_t i = 0; i < segments_.size(); ++i) {
-      GretaGraph graph(model_.devices[segments_[i].device].filter);
+    const std::span<const Segment> parts = segments(key);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      GretaGraph graph(model_.devices[parts[i].device].filter);
       GRETA_TRY(build(key, i, &graph));
     }
     return {};
   };
-  return compile([&] {
-    return each_step(model_, options_, plan_.step_tokens, [&](StepKey key) -> Status {
-      GRETA_TRY(want(key));
-      if (key.outputs <= 1) return {};
-      key.outputs = 1;  // as where one prompt ends
-      key.logits = std::min(key.logits, 1u);
-      return want(key);
-    });
+  const auto want_both = [&](StepKey key) -> Status {
+    GRETA_TRY(want(key));
+    if (key.outputs <= 1) return {};
+    key.outputs = 1;  // as where one prompt ends
+    key.logits = std::min(key.logits, 1u);
+    return want(key);
+  };
+  return compile([&]() -> Status {
+    GRETA_TRY(each_step(model_, options_, plan_.step_tokens, want_both));
+    return plan_.brings ? each_step_with_brought(model_, options_, plan_.step_tokens, want_both) : Status{};
   });
 }
 

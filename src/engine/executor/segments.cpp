@@ -76,13 +76,25 @@ Status Executor::log_tokens(std::span<const Row> rows) {
 
 // Hands what a segment has left, and the host has waited for, to the next one. What the step before has
 // handed to the device of the output may not be read yet, unless it has ended.
-Status Executor::cross(size_t segment, uint32_t tokens) {
-  const OnDevice& from = on_[segments_[segment].device];
-  const OnDevice& to = on_[segments_[segment + 1].device];
+Status Executor::cross(const Segment& segment, const Segment& next, uint32_t tokens) {
+  const OnDevice& from = on_[segment.device];
+  const OnDevice& to = on_[next.device];
   if (&to == &ends()) GRETA_TRY(land_all());
   memcpy(to.arrives.buffer().mapped, from.leaves.buffer().mapped,
-         uint64_t(tokens) * crossing_values(model_.shape, segments_[segment].leaves) * sizeof(float));
+         uint64_t(tokens) * crossing_values(model_.shape, segment.leaves) * sizeof(float));
   return {};
+}
+
+// Does what is between a segment, which was submitted, and the next one.
+Status Executor::cross_behind(std::span<const Segment> segments, size_t index, uint32_t tokens) {
+  const Segment& segment = segments[index];
+  Stream& stream = *on_[segment.device].stream;
+  if (segment.leaves == Crossing::Stays) return stream.barrier();
+  {
+    const Span span(model_.spans, SpanKind::Wait, "wait");
+    GRETA_TRY(on_device(model_, segment.device, stream.wait()));
+  }
+  return cross(segment, segments[index + 1], tokens);
 }
 
 // Runs a step's last segment. If it is the only one and someone listens to launches, events stand between
@@ -117,13 +129,21 @@ void Executor::tell_step(Flight& flight) {
 // one whose submission fails.
 Status Executor::run(const Planned& plan) {
   const bool on_processor = device_info(model_.placement.output()).host_functions;
-  for (size_t i = 0; i < segments_.size(); ++i) {
-    const uint32_t d = segments_[i].device;
+  const std::span<const Segment> segments = this->segments(plan.key);
+  for (uint32_t d = 0; d < on_.size();
+       ++d)  // what was uploaded to a device that has nothing to do in this step
+    if (std::ranges::find(segments, d, &Segment::device) == segments.end())
+      GRETA_TRY(on_device(model_, d, on_[d].stream->wait()));
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const uint32_t d = segments[i].device;
     Stream& stream = *on_[d].stream;
     const GretaGraph& graph = *plan.graphs[i];
-    const bool last = i + 1 == segments_.size();
+    const bool last = i + 1 == segments.size();
+    GRETA_TRY(bring(segments[i]));
     if (!graph.commands().empty())
       GRETA_TRY(on_device(model_, d, last ? run_last(graph, stream) : graph.run(stream)));
+    if (segments[i].brings != kNoLayer)
+      GRETA_TRY(on_device(model_, d, on_[d].brought->note_use(segments[i].brings, stream)));
     if (last) {
       follow_draws();
       GRETA_TRY(on_device(model_, d, stream.signal(flights_[flight_].done)));
@@ -135,11 +155,8 @@ Status Executor::run(const Planned& plan) {
     }
     if (last) break;
     if (on_processor) GRETA_TRY(land_all());  // it computes while it is waited for, beside this segment
-    {
-      const Span span(model_.spans, SpanKind::Wait, "wait");
-      GRETA_TRY(on_device(model_, d, stream.wait()));
-    }
-    GRETA_TRY(cross(i, plan.key.tokens));
+    GRETA_TRY(begin_to_bring(segments.subspan(i + 1)));
+    GRETA_TRY(cross_behind(segments, i, plan.key.tokens));
   }
   return {};
 }

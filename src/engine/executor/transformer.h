@@ -18,6 +18,7 @@ struct StepKey {
   bool prefixes = false;           // of the lone rows some share pages that are read once (SharedPrefixes)
   uint32_t adapters = 0;           // the number of the AdapterSet whose parts are added; 0: none
   bool head = false;               // the step is one of the layer that drafts tokens
+  bool brings = false;             // experts that are apart are brought to their layers (BroughtExperts)
   bool operator==(const StepKey&) const = default;
 };
 

@@ -118,6 +118,13 @@ Status place_model(std::span<const ModelDevice> devices, const Placement& wanted
     if (!m.exact) GRETA_TRY(on_device(m, d, on.kernels->try_matrices(m.log)));
     GRETA_TRY(on_device(m, d, try_packing(m.gguf, on, m.log)));
   }
+  m.together = {};
+  if (!placement.experts.empty()) {
+    // A type for which the layers' device has no kernels is no fault: these experts stay where they are.
+    const Status described =
+        m.together.describe(m.gguf, *m.arch, m.shape, m.devices, {placement.device, {}}, false);
+    if (!described.ok()) m.together = {}, clear_error_text();
+  }
   return m.store.describe(m.gguf, *m.arch, m.shape, m.devices, placement);
 }
 

@@ -9,15 +9,22 @@
 
 namespace greta {
 
+constexpr uint32_t kNeverBring = ~0u;
+
 struct Model {
   Gguf gguf;
   std::string name;  // general.name
   const Arch* arch = nullptr;
   Shape shape;
   TensorStore store;
+  TensorStore
+      together;  // as if experts were with their layers, of those that are apart: for loading them there
   std::unique_ptr<Tokenizer> tokenizer;
   std::vector<ModelDevice> devices;  // on which it has pieces
   Placement placement;
+  // Steps of so many tokens and more bring experts that are apart to their layers' devices. 0: an executor
+  // measures where that is faster; kNeverBring: no step does.
+  uint32_t bring_from = 0;
   bool exact = false;  // only plain kernels
   Log log;
   Spans spans;
@@ -26,6 +33,11 @@ struct Model {
 
   Device& first_device() const { return *devices[0].device; }
   const Weights& weights() const { return store.weights(); }
+  // Whether the experts of a layer, which are apart, can be brought to the layer's device for a step.
+  bool can_bring(uint32_t layer) const {
+    return placement.experts_of(layer) != placement.layer(layer) &&
+           together.expert_room(gguf.source(), layer) > 0;
+  }
 };
 
 // Reads and checks everything but the weights. That is enough for a memory plan. The model is on one device.

@@ -8,7 +8,7 @@ bool Placement::has(uint32_t wanted) const {
   return std::ranges::count(device, uint8_t(wanted)) || std::ranges::count(experts, uint8_t(wanted));
 }
 
-std::vector<Segment> segments_of(const Placement& placement) {
+std::vector<Segment> segments_of(const Placement& placement, const std::vector<bool>& brings) {
   const uint32_t layers = placement.layers();
   std::vector<Segment> segments = {{placement.embedding(), Crossing::None, 0, 0, Crossing::None}};
   const auto go_to = [&](uint32_t device, Crossing with, uint32_t layer) {
@@ -18,8 +18,14 @@ std::vector<Segment> segments_of(const Placement& placement) {
   };
   for (uint32_t l = 0; l < layers; ++l) {
     go_to(placement.layer(l), Crossing::Residual, l);
+    const bool brought = !brings.empty() && brings[l];
+    if (brought && segments.back().brings != kNoLayer) {
+      segments.back().leaves = Crossing::Stays;
+      segments.push_back({placement.layer(l), Crossing::Stays, l, l, Crossing::None});
+    }
+    if (brought) segments.back().brings = l;
     segments.back().layers_end = l + 1;
-    go_to(placement.experts_of(l), Crossing::Chosen, l);
+    go_to(brought ? placement.layer(l) : placement.experts_of(l), Crossing::Chosen, l);
     segments.back().layers_end = l + 1;
     go_to(placement.layer(l), Crossing::Results, l);
     segments.back().layers_end = l + 1;

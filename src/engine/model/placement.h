@@ -34,7 +34,10 @@ enum class Crossing : uint8_t {
   Residual,  // [tokens][width]: what layers read
   Chosen,    // what a layer's experts read, [tokens][width], which of them do, and with which weights
   Results,   // [tokens][width]: what these experts make
+  Stays,     // nothing: the next segment is on the same device, where the residual is in its place
 };
+
+constexpr uint32_t kNoLayer = ~0u;
 
 // Neighbouring pieces on one device. A step runs the segments one after the other. Where the experts of a
 // layer are apart, the layer lies in three segments: up to its experts, these alone, and what is behind them.
@@ -43,15 +46,21 @@ struct Segment {
   Crossing arrives = Crossing::None;
   uint32_t first_layer = 0, layers_end = ~0u;  // layers first_layer .. layers_end - 1
   Crossing leaves = Crossing::None;
+  uint32_t brings = kNoLayer;  // the layer whose experts are brought to the device before it runs
 
   bool embeds() const { return arrives == Crossing::None; }
   bool ends() const { return leaves == Crossing::None; }
   bool has_experts_alone() const { return arrives == Crossing::Chosen; }
   // Of a layer whose experts are apart the residual stays on the device meanwhile.
-  bool keeps_residual() const { return arrives == Crossing::Results || leaves == Crossing::Chosen; }
+  bool keeps_residual() const {
+    return arrives == Crossing::Results || leaves == Crossing::Chosen || arrives == Crossing::Stays ||
+           leaves == Crossing::Stays;
+  }
 };
 
-std::vector<Segment> segments_of(const Placement& placement);
+// With `brings`, by layer, the experts of these layers are brought to their layer's device for the step. Then
+// no segment has more than one such layer, so that the next one's can be brought meanwhile.
+std::vector<Segment> segments_of(const Placement& placement, const std::vector<bool>& brings = {});
 
 // Fails unless the placement has all pieces of a model with so many layers, on devices that there are, and
 // each of these has a piece.

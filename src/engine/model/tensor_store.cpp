@@ -146,14 +146,15 @@ Status TensorStore::find_positions(const Gguf& gguf, const Arch& arch, const Sha
 }
 
 Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape, Devices devices,
-                             const Placement& placement) {
+                             const Placement& placement, bool in_place) {
   const TensorNames& names = arch.tensors;
   Weights& w = weights_;
   w = {};
   placed_.clear();
   parts_.clear();
   on_ = std::vector<OnDevice>(devices.size());
-  for (size_t d = 0; d < devices.size(); ++d) on_[d].maps = can_map(gguf.source(), *devices[d].filter.device);
+  for (size_t d = 0; in_place && d < devices.size(); ++d)
+    on_[d].maps = can_map(gguf.source(), *devices[d].filter.device);
   experts_used_ = std::max(1u, shape.experts.used);
   const bool apart = placement.embedding() != placement.output();
   named_ = model_tensors(gguf, arch, shape, &w, apart);
@@ -169,8 +170,6 @@ Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape, D
   GRETA_TRY(find_factors(gguf, names.long_factors, pairs, &w.long_factors));
   return find_factors(gguf, names.short_factors, pairs, &w.short_factors);
 }
-
-static uint64_t padded_bytes(const Tensor& tensor) { return round_up(bytes_of(tensor), 256); }
 
 uint64_t TensorStore::on_all(uint64_t (TensorStore::*bytes)(uint32_t) const) const {
   uint64_t sum = 0;

@@ -20,9 +20,9 @@ class TensorStore {
   using Devices = std::span<const ModelDevice>;
 
   // Finds and checks every tensor. The slices of `weights()` are empty until load(). It may be called again
-  // for another placement before load().
+  // for another placement before load(). With `in_place` mapped pages are used where they can be.
   Status describe(Gguf& gguf, const Arch& arch, const Shape& shape, Devices devices,
-                  const Placement& placement);
+                  const Placement& placement, bool in_place = true);
   Status load(Gguf& gguf, Devices devices, const Progress& progress);
 
   const Weights& weights() const { return weights_; }
@@ -47,6 +47,15 @@ class TensorStore {
   // these in one matrix, or in one layer's experts.
   uint64_t token_parameters(uint32_t device) const;
   uint64_t largest_product(uint32_t device) const;
+
+  // The experts of a layer can be loaded while steps run, any number of times, into memory of the caller's on
+  // the device that was described for them. That takes expert_room() bytes; 0: these cannot be loaded so.
+  uint64_t expert_room(const Source& source, uint32_t layer) const;
+  void put_experts(uint32_t layer,
+                   const Slice& room);  // says where, before plans are made and before loading
+  Status load_experts(const Source& source, uint32_t layer, WeightUpload* upload) const;
+  // The bytes of an upload's pieces for all experts on a device; 0: there are none.
+  uint64_t expert_piece_bytes(const WeightUpload& upload, uint32_t device) const;
 
  private:
   struct Placed {  // a tensor in use and where it comes from
@@ -80,6 +89,8 @@ class TensorStore {
     std::deque<Mapped> mapped;  // a deque, since slices point to its buffers
     std::unique_ptr<Pool> pool, host_pool;
   };
+  template <class Visit>
+  void each_expert(uint32_t layer, const Visit& visit) const;
   static bool can_stay(const Source& source, const Placed& placed, const DeviceInfo& device);
   uint64_t on_all(uint64_t (TensorStore::*bytes)(uint32_t) const) const;
   Status import_pages(Source& source, Device& device, uint32_t index);

@@ -6,6 +6,7 @@
 namespace greta {
 
 inline uint64_t bytes_of(const Tensor& t) { return tensor_bytes(t.type, t.layout, t.n, t.depth, t.count); }
+inline uint64_t padded_bytes(const Tensor& tensor) { return round_up(bytes_of(tensor), 256); }
 
 // A tensor's parts, or the tensor itself as its only one.
 inline std::span<const Tensor> parts_of(const Tensor& tensor) {

@@ -19,9 +19,32 @@ Tensor one_matrix(Tensor matrices) {
   return matrices;
 }
 
+uint32_t step_of(const Tensor& to) { return to.layout == Layout::Gguf ? 1 : kPackRows; }
+
+// Matrices that lie behind each other without gaps are loaded as one, in pieces that need not end with them.
+Tensor joined(Tensor to) {
+  const uint64_t rows = uint64_t(to.n) * to.count;
+  if (to.n % step_of(to) || rows > UINT32_MAX) return to;
+  to.n = uint32_t(rows);
+  to.count = 1;
+  return to;
+}
+
 }  // namespace
 
+uint64_t WeightUpload::piece_bytes(const Tensor& to) const {
+  return std::max(std::min(kPieceBytes, arena_limit(device_.info())),
+                  std::min(step_of(to), to.n) * row_bytes_of(to));
+}
+
 Status WeightUpload::open(uint64_t piece_bytes) {
+  GRETA_TRY(open_ring(piece_bytes));
+  for (DeviceMemory& raw : raw_)
+    if (!raw.buffer().bytes) GRETA_TRY(raw.allocate(device_, piece_bytes, Memory::Device));
+  return {};
+}
+
+Status WeightUpload::open_ring(uint64_t piece_bytes) {
   if (ring_ && piece_bytes <= ring_->piece_bytes()) return {};
   GRETA_TRY(finish());
   ring_.emplace();
@@ -109,16 +132,16 @@ Status WeightUpload::pack_mapped(const Slice& from, const Tensor& to) {
   return {};
 }
 
-Status WeightUpload::add(const Source& source, uint32_t part, uint64_t offset, const Tensor& to) {
+Status WeightUpload::add(const Source& source, uint32_t part, uint64_t offset, const Tensor& all) {
+  const Tensor to = joined(all);
   const bool packed = to.layout != Layout::Gguf;
   const uint64_t row_bytes = row_bytes_of(to);
   if (!packed && to.slice.buffer->mapped) {
     uint8_t* const host = static_cast<uint8_t*>(to.slice.buffer->mapped) + to.slice.offset;
     return read_mapped({source, part, offset, uint64_t(to.count) * to.n * row_bytes}, host);
   }
-  const uint32_t step = packed ? kPackRows : 1;
-  GRETA_TRY(
-      open(std::max(std::min(kPieceBytes, arena_limit(device_.info())), std::min(step, to.n) * row_bytes)));
+  const uint32_t step = step_of(to);
+  GRETA_TRY(open_ring(piece_bytes(to)));
   const KernelRow* row = nullptr;
   if (packed) GRETA_TRY(choose(to, &row));
   const uint64_t steps = std::max<uint64_t>(1, ring_->piece_bytes() / (step * row_bytes));

@@ -20,6 +20,10 @@ class WeightUpload {
   // the source. They are there after finish().
   Status add(const Source& source, uint32_t part, uint64_t offset, const Tensor& to);
   Status finish() { return ring_ ? ring_->finish() : Status{}; }
+  // Allocates all memory for pieces of so many bytes: ring_bytes(). It is allocated when needed otherwise.
+  Status open(uint64_t piece_bytes);
+  static uint64_t ring_bytes(uint64_t piece_bytes) { return 2 * Staging::kPieces * piece_bytes; }
+  uint64_t piece_bytes(const Tensor& to) const;  // the size of the pieces with which it is loaded
 
   // The same from rows that the device can read where they lie. They are there on return.
   Status pack_mapped(const Slice& from, const Tensor& to);
@@ -33,7 +37,7 @@ class WeightUpload {
   struct Rows {  // rows first .. first + n - 1 of one matrix
     uint32_t matrix, first, n;
   };
-  Status open(uint64_t piece_bytes);
+  Status open_ring(uint64_t piece_bytes);
   Status advance(uint64_t bytes) { return meter_ ? meter_->advance(bytes) : Status{}; }
   Status read_mapped(const Bytes& from, uint8_t* host);
   Status read(const Bytes& from, void* host);

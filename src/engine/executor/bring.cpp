@@ -1,0 +1,113 @@
+// Steps that bring experts to their layers' devices, and from how many tokens on that is faster.
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "engine/executor/memory.h"
+
+namespace greta {
+
+// From fewer tokens on it is not looked for: each of them reads a small part of the experts.
+constexpr uint32_t kFewestTokens = 32;
+
+Status Executor::open_brought() {
+  if (!plan_.brings) return {};
+  for (uint32_t d = 0; d < on_.size(); ++d) {
+    if (!BroughtExperts::bytes(model_, d)) continue;
+    on_[d].brought = std::make_unique<BroughtExperts>(model_, d);
+    GRETA_TRY(on_device(model_, d, on_[d].brought->open()));
+  }
+  brought_segments_ = segments_of(model_.placement, brought_layers(model_));
+  with_brought_ = with_brought(model_);
+  bring_from_ = model_.bring_from;
+  return bring_from_ ? Status{} : measure_bringing();
+}
+
+// Begins to load what the first of these segments that brings experts needs.
+Status Executor::begin_to_bring(std::span<const Segment> segments) {
+  const auto next = std::ranges::find_if(segments, [](const Segment& s) { return s.brings != kNoLayer; });
+  if (next == segments.end()) return {};
+  OnDevice& on = on_[next->device];
+  const Span span(model_.spans, SpanKind::Submit, "bring experts");
+  return on_device(model_, next->device, on.brought->begin(next->brings, *on.stream));
+}
+
+// Waits until a segment's experts are there.
+Status Executor::bring(const Segment& segment) {
+  if (segment.brings == kNoLayer) return {};
+  GRETA_TRY(begin_to_bring({&segment, 1}));
+  const Span span(model_.spans, SpanKind::Wait, "wait for experts");
+  return on_device(model_, segment.device, on_[segment.device].brought->finish(segment.brings));
+}
+
+// The time that experts which are apart take for so many tokens, the shorter one of two. The tokens choose
+// their experts in turn.
+Status Executor::time_experts(size_t segment, uint32_t tokens, uint64_t* ns) {
+  const uint32_t d = segments_[segment].device;
+  const Experts& e = model_.shape.experts;
+  OnDevice& on = on_[d];
+  GretaGraph graph(model_.devices[d].filter);
+  GRETA_TRY(compile([&] { return build({tokens, 0, 0}, segment, &graph); }));
+  float* const x = static_cast<float*>(on.arrives.buffer().mapped);
+  const uint64_t values = uint64_t(tokens) * model_.shape.width, slots = uint64_t(tokens) * e.used;
+  for (uint64_t i = 0; i < values; ++i) x[i] = float(i % 7) - 3;
+  uint32_t* const ids = reinterpret_cast<uint32_t*>(x + values);
+  float* const weights = x + values + slots;
+  for (uint64_t i = 0; i < slots; ++i) ids[i] = uint32_t(i % e.count), weights[i] = 1 / float(e.used);
+  StepState& state = host_state();
+  state.token_count = tokens;
+  *ns = ~uint64_t(0);
+  for (int round = 0; round < 2; ++round) {
+    GRETA_TRY(on_device(model_, d, on.stream->barrier()));
+    GRETA_TRY(upload(d, &state, offsetof(StepState, row)));
+    GRETA_TRY(on_device(model_, d, on.stream->barrier()));
+    const uint64_t begin = now_ns();
+    GRETA_TRY(on_device(model_, d, graph.run(*on.stream)));
+    GRETA_TRY(on_device(model_, d, on.stream->wait()));
+    *ns = std::min(*ns, now_ns() - begin);
+  }
+  state.token_count = 0;
+  return {};
+}
+
+// Finds from how many tokens on the experts of one layer take longer where they are than their weights take
+// to come, beside which the device computes. Between two sizes that were measured the time is taken as a
+// line.
+Status Executor::measure_bringing() {
+  const auto brings = [](const Segment& s) { return s.brings != kNoLayer; };
+  const Segment& first = *std::ranges::find_if(brought_segments_, brings);
+  uint64_t brought_ns = 0;
+  for (int round = 0; round < 2; ++round) {  // the first time kernels are compiled
+    on_[first.device].brought->forget();
+    const uint64_t begin = now_ns();
+    GRETA_TRY(bring(first));
+    brought_ns = now_ns() - begin;
+  }
+  const auto apart = std::ranges::find_if(
+      segments_, [&](const Segment& s) { return s.has_experts_alone() && s.first_layer == first.brings; });
+  bring_from_ = kNeverBring;
+  uint64_t before_ns = 0;
+  uint32_t before = 0;
+  for (const uint32_t tokens : kTokenBuckets) {
+    if (tokens < kFewestTokens || tokens > plan_.step_tokens) continue;
+    uint64_t ns = 0;
+    GRETA_TRY(time_experts(size_t(apart - segments_.begin()), tokens, &ns));
+    if (ns > brought_ns) {
+      const double share = before ? double(brought_ns - before_ns) / double(ns - before_ns) : 1;
+      bring_from_ = before + uint32_t(share * (tokens - before)) + (before ? 1 : 0);
+      model_.log(
+          LogLevel::Info,
+          "the experts' weights of a layer come to %s in %.1f ms, which is worth while from %u tokens on",
+          model_.devices[first.device].id, double(brought_ns) / 1e6, bring_from_);
+      return {};
+    }
+    before_ns = ns;
+    before = tokens;
+  }
+  plan_.brings = false;
+  for (uint32_t d = 0; d < on_.size(); ++d)
+    if (std::exchange(on_[d].brought, nullptr)) plan_.on[d].tables -= BroughtExperts::bytes(model_, d);
+  return {};
+}
+
+}  // namespace greta

@@ -1,0 +1,129 @@
+// Experts that lie on another device than their layer, and whose weights are brought to it for long steps.
+#include "support/read_faults.h"
+#include "support/two_devices.h"
+
+using namespace greta;
+using namespace greta::test;
+
+namespace {
+
+// A session over a model whose experts are all on the second device.
+struct Brought {
+  Submissions first, second;
+  Engine engine;
+  std::unique_ptr<Session> session;
+
+  explicit Brought(const std::string& file, const char* split = "brought", uint32_t step_tokens = 16) {
+    EngineOptions options;
+    options.split = split;
+    options.executor.step_tokens = step_tokens;
+    const auto faulty = [](Submissions& submissions) {
+      return [&submissions](Device& device) -> std::unique_ptr<Device> {
+        return std::make_unique<FaultyDevice>(device, false, submissions);
+      };
+    };
+    options.wrap = faulty(first);
+    if (*split) options.wrap_second = faulty(second);
+    open_engine(file, options, &engine);
+    REQUIRE(Session::open(shared(engine), &session).ok());
+  }
+  std::vector<float> logits_after(std::span<const int32_t> tokens) {
+    const float* logits = nullptr;
+    const Status status = session->eval(tokens, OutputRows::Last, &logits);
+    INFO(error_text());
+    REQUIRE(status.ok());
+    return {logits, logits + engine.model->shape.vocab};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("placement: a segment brings the experts of one layer", "[engine][devices]") {
+  const auto cut = [](const Placement& placement, const std::vector<bool>& brings) {
+    std::string text;
+    for (const Segment& s : segments_of(placement, brings))
+      text += std::to_string(s.device) + ":" + "trics"[int(s.arrives)] + std::to_string(s.first_layer) + "-" +
+              std::to_string(s.layers_end) + "trics"[int(s.leaves)] +
+              (s.brings == kNoLayer ? "" : "b" + std::to_string(s.brings)) + " ";
+    return text;
+  };
+  // t: tokens or outputs, r: residual, i: what experts read, c: what they make, s: stays
+  CHECK(cut({{0, 0, 0, 0, 0}, {1, 1, 1}}, {true, true, true}) == "0:t0-1sb0 0:s1-2sb1 0:s2-3tb2 ");
+  CHECK(cut({{0, 0, 0, 0, 0}, {1, 0, 1}}, {true, false, true}) == "0:t0-2sb0 0:s2-3tb2 ");
+  CHECK(cut({{0, 0, 0, 0, 0}, {1, 1, 0}}, {false, true, false}) == "0:t0-1i 1:i0-1c 0:c0-3tb1 ");
+  CHECK(cut({{0, 0, 1, 1, 1}, {1, 0, 1}}, {true, true, false}) == "0:t0-1rb0 1:r1-3tb1 ");
+}
+
+TEST_CASE("devices: long steps bring experts, and short ones leave them where they are",
+          "[engine][devices]") {
+  const std::string file = file_with_experts();
+  const auto prompt = first_tokens(70), more = first_tokens(3);
+  Brought whole(file, ""), brought(file), apart(file, "experts");
+  REQUIRE(brought.engine.executor->plan().brings);
+  REQUIRE_FALSE(apart.engine.executor->plan().brings);
+  const uint32_t layers = brought.engine.model->shape.layers;
+  const uint64_t waits = brought.second.waits;
+  const auto want = whole.logits_after(prompt);
+  CHECK(brought.logits_after(prompt) == want);
+  CHECK(brought.second.waits - waits == 5);  // one a step, in which it has nothing to do
+  const uint64_t waits_apart = apart.second.waits;
+  CHECK(apart.logits_after(prompt) == want);
+  CHECK(apart.second.waits - waits_apart == 5 * layers);
+  const auto want_more = whole.logits_after(more);
+  CHECK(brought.logits_after(more) == want_more);
+  CHECK(apart.logits_after(more) == want_more);
+}
+
+TEST_CASE("devices: steps bring experts from the number of tokens on that the caller wants",
+          "[engine][devices]") {
+  const std::string file = file_with_experts();
+  Opening opening(file);
+  opening.model.bring_from = 6;
+  REQUIRE(opening.describe().ok());
+  REQUIRE(place_on(opening.devices, {{0, 0, 0, 0}, {1, 1}}, &opening.model).ok());
+  REQUIRE(load_model(&opening.model, {}).ok());
+  const uint64_t free[] = {uint64_t(1) << 30, uint64_t(1) << 30};
+  std::unique_ptr<Executor> executor;
+  REQUIRE(Executor::open(opening.model, {.context = 256}, free, &executor).ok());
+  CHECK(executor->brings_at(6));
+  CHECK_FALSE(executor->brings_at(5));
+  // A caller's wish counts where nothing is gained, and what nobody wished for does not happen there.
+  opening.model.bring_from = 0;
+  REQUIRE(Executor::open(opening.model, {.context = 256}, free, &executor).ok());
+  CHECK_FALSE(executor->brings_at(512));
+  CHECK_FALSE(executor->plan().brings);
+  // Steps of so many tokens do not happen.
+  opening.model.bring_from = 100;
+  REQUIRE(Executor::open(opening.model, {.context = 256, .step_tokens = 64}, free, &executor).ok());
+  CHECK_FALSE(executor->plan().brings);
+}
+
+TEST_CASE("devices: each submission and wait that fails while experts are brought ends in words",
+          "[engine][devices]") {
+  const std::string file = file_with_experts();
+  const auto prompt = first_tokens(40);
+  const auto want = Brought(file, "").logits_after(prompt);
+  enum class Way { Submission, Wait, EventWait };
+  for (const Way way : {Way::Submission, Way::Wait, Way::EventWait})
+    for (uint32_t at = 1;; ++at) {
+      INFO("way " << int(way) << ", at " << at);
+      Brought brought(file);
+      Submissions& s = brought.first;
+      (way == Way::Submission ? s.fail_at
+       : way == Way::Wait     ? s.fail_wait_at
+                              : s.fail_event_wait_at) = at + (way == Way::Submission ? s.count
+                                                          : way == Way::Wait     ? s.waits
+                                                                                 : s.event_waits);
+      const float* logits = nullptr;
+      const Status status = brought.session->eval(prompt, OutputRows::Last, &logits);
+      if (status.ok()) {
+        CHECK(at > 3);
+        break;
+      }
+      CHECK(status.code == Code::Memory);
+      CHECK(told("device first: "));
+      CHECK(told("fails"));
+      CHECK(brought.session->position() == 0);
+      CHECK(brought.logits_after(prompt) == want);
+    }
+}
