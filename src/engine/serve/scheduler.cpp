@@ -191,12 +191,31 @@ void Scheduler::end_all() {
 
 // ---- what a step computes -------------------------------------------------------------------------
 
+static bool generates(const Request* request) {
+  return request->phase() == Request::Phase::Running && !request->reading();
+}
+
+// How many requests may generate in one step. On several GPUs they are two groups that take turns: while the
+// last device computes the step of one, the devices before it compute that of the other. Requests whose
+// results the host needs before it goes on do not.
+size_t Scheduler::most_decodes() {
+  const size_t all = size_t(std::ranges::count_if(running_, generates));
+  const auto is_waited_for = [](const Request* request) {
+    return !request->on_device() || request->guessing();
+  };
+  const bool turns = (executor_.gains_by_turns() || (options_.turns && executor_.overlaps_prompts())) &&
+                     all > 1 && std::ranges::none_of(running_, is_waited_for);
+  steps_.set_turns(turns);
+  return turns ? size_t(divide_up(all, 2)) : all;
+}
+
 void Scheduler::plan_decodes() {
+  const size_t most = most_decodes();
   order_.assign(running_.begin(), running_.end());
   if (first_ >= order_.size()) first_ = 0;
   std::rotate(order_.begin(), order_.begin() + first_, order_.end());
   for (Request* request : order_)
-    if (request->phase() == Request::Phase::Running && !request->reading()) plan_decode(*request);
+    if (generates(request) && steps_.parts().size() < most) plan_decode(*request);
 }
 
 void Scheduler::plan_decode(Request& request) {

@@ -20,6 +20,7 @@ struct SchedulerOptions {
   uint64_t step_ns = 50'000'000;  // what a step should take while answers are generated
   uint32_t chunk_tokens = 0;      // prompt tokens of such a step; 0: by step_ns
   bool prefix_cache = true;
+  bool turns = false;  // requests take turns on several devices even if one of them is the processor
   uint64_t host_cache_bytes = 0;  // of host memory for pages that the prefix cache gives up
   PageFolderOptions folder = {};  // for pages that have no place in memory any more
   uint64_t (*now)() = now_ns;     // what steps are timed with
@@ -69,6 +70,7 @@ class Scheduler final : Steps::Owner {
   bool pause_stalled();
   Status start(Request& request);
   Status load(Request& request);
+  size_t most_decodes();
   void plan_decodes();
   void plan_decode(Request& request);
   void plan_prompts();

@@ -116,7 +116,7 @@ Status Steps::submit(std::span<const Part> parts) {
   };
   const auto gives = [](const Part& part) { return part.outputs > 0; };
   const bool ahead =
-      ahead_ || (executor_.overlaps_prompts() && std::ranges::none_of(under_way_.parts, gives));
+      ahead_ || turns_ || (executor_.overlaps_prompts() && std::ranges::none_of(under_way_.parts, gives));
   if (!ahead || std::ranges::any_of(under_way_.parts, waits)) collect();
   return {};
 }

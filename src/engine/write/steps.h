@@ -23,7 +23,10 @@ class Steps {
   Steps(Executor& executor, Owner& owner, Thrown thrown, size_t texts, uint64_t (*now)() = now_ns);
 
   bool ahead() const { return ahead_; }  // a step may be submitted while another one runs
-  void begin();                          // fills a new step
+  // Whether texts take turns: the results of a step are taken after the next one, with other texts, was
+  // submitted.
+  void set_turns(bool turns) { turns_ = turns; }
+  void begin();  // fills a new step
   // What is left of it, where `texts` go on.
   Writing::Room room(size_t texts) const;
   bool has_room(const Writing& writing) const { return left_.rows && (writing.on_device() || left_.choices); }
@@ -79,7 +82,7 @@ class Steps {
   std::vector<Writing*> head_texts_;
   std::vector<std::vector<int32_t>> guesses_;
   Turn under_way_, next_;
-  bool any_under_way_ = false;
+  bool any_under_way_ = false, turns_ = false;
   uint64_t collected_ns_ = 0;  // when the last step was
 };
 

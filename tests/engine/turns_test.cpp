@@ -1,0 +1,120 @@
+// Requests on several devices that take turns, so that all of these have work at the same time.
+#include "engine/serve_rig.h"
+#include "support/two_devices.h"
+
+using namespace greta;
+using namespace greta::test;
+
+namespace {
+
+// A scheduler over a model of four layers, whose last two are on the second device.
+struct Turns {
+  Submissions first, second;
+  Engine engine;
+  std::unique_ptr<Scheduler> scheduler;
+  std::shared_ptr<Doorbell> bell = std::make_shared<Doorbell>();
+
+  explicit Turns(bool turns, const char* split = "middle") {
+    const auto faulty = [](Submissions& submissions) {
+      return [&submissions](Device& device) -> std::unique_ptr<Device> {
+        return std::make_unique<FaultyDevice>(device, false, submissions);
+      };
+    };
+    EngineOptions options;
+    options.split = split;
+    options.executor.sequences = 8;
+    options.executor.cache_tokens = 1024;
+    options.executor.step_tokens = 16;
+    options.wrap = faulty(first);
+    if (*split) options.wrap_second = faulty(second);
+    open_engine(make_tiny(four_layers()).file, options, &engine);
+    SchedulerOptions scheduling;
+    scheduling.turns = turns;
+    scheduler = std::make_unique<Scheduler>(*engine.executor, scheduling);
+  }
+  ~Turns() { scheduler.reset(); }
+  std::vector<Answer> answers(const std::vector<RequestOptions>& wanted) {
+    std::vector<std::shared_ptr<Request>> requests;
+    for (RequestOptions each : wanted) {
+      std::shared_ptr<Request> request;
+      REQUIRE(Request::open(*engine.model, 256, 1000, bell, std::move(each), &request).ok());
+      scheduler->add(request);
+      requests.push_back(std::move(request));
+    }
+    for (int i = 0; scheduler->step(); ++i) REQUIRE(i < 10'000);
+    CHECK(scheduler->live() == 0);
+    std::vector<Answer> answers;
+    for (const auto& request : requests) answers.push_back(answer_of(*request));
+    return answers;
+  }
+};
+
+std::vector<std::vector<int32_t>> tokens_of(const std::vector<Answer>& answers) {
+  std::vector<std::vector<int32_t>> tokens;
+  for (const Answer& answer : answers) tokens.push_back(answer.tokens);
+  return tokens;
+}
+
+// Texts whose prompts fit into one step together.
+std::vector<RequestOptions> short_requests(uint32_t count) {
+  std::vector<RequestOptions> requests;
+  for (uint32_t i = 0; i < count; ++i)
+    requests.push_back(request_of(some_tokens(2, i), 20 + i, i % 2 ? i : 0));
+  return requests;
+}
+
+}  // namespace
+
+TEST_CASE("devices: requests take turns, so that two devices have work at the same time",
+          "[engine][devices]") {
+  const auto wanted = short_requests(6);
+  const auto want = tokens_of(Turns(false, "").answers(wanted));
+  for (const bool turns : {false, true}) {
+    INFO("turns: " << turns);
+    Turns rig(turns);
+    const uint64_t steps = rig.second.count, waits = rig.second.event_waits;
+    uint32_t both = 0;  // how often the first device got work while the second one had some
+    rig.first.on_submit = [&] { both += rig.second.count - steps > rig.second.event_waits - waits; };
+    CHECK(tokens_of(rig.answers(wanted)) == want);
+    const SchedulerCounts counts = rig.scheduler->counts();
+    if (turns) {
+      CHECK(both > 20);
+      CHECK(counts.rows < 4 * counts.steps);
+    } else {
+      CHECK(both == 0);
+      CHECK(counts.rows > 4 * counts.steps);
+    }
+  }
+}
+
+TEST_CASE("devices: requests of all kinds get the same answers in turns", "[engine][devices]") {
+  const auto wanted = mixed_requests(14);  // more than there are sequences; some are drawn on the host
+  const auto want = tokens_of(Turns(false, "").answers(wanted));
+  for (const char* split : {"middle", "turns", "output"}) {
+    INFO("split: " << split);
+    CHECK(tokens_of(Turns(true, split).answers(wanted)) == want);
+  }
+}
+
+TEST_CASE("devices: a step that fails in turns ends its requests, and the others go on",
+          "[engine][devices]") {
+  const auto wanted = short_requests(6);
+  const auto want = tokens_of(Turns(false, "").answers(wanted));
+  for (uint64_t at = 2; at < 12; at += 3) {
+    INFO("wait " << at);
+    Turns rig(true);
+    rig.second.fail_event_wait_at = rig.second.event_waits + at;
+    const std::vector<Answer> answers = rig.answers(wanted);
+    size_t failed = 0;
+    for (size_t i = 0; i < answers.size(); ++i) {
+      const RequestResult& result = answers[i].result;
+      if (result.status.ok()) {
+        CHECK(answers[i].tokens == want[i]);
+        continue;
+      }
+      ++failed;
+      CHECK(std::string(result.error).find("device second: ") != std::string::npos);
+    }
+    CHECK(failed == 3);
+  }
+}
