@@ -40,20 +40,27 @@ Status Executor::bring(const Segment& segment) {
   return on_device(model_, segment.device, on_[segment.device].brought->finish(segment.brings));
 }
 
-// The time that experts which are apart take for so many tokens, the shorter one of two. The tokens choose
-// their experts in turn.
-Status Executor::time_experts(size_t segment, uint32_t tokens, uint64_t* ns) {
-  const uint32_t d = segments_[segment].device;
+// The time that a layer's experts take for so many tokens on the segment's device, the shorter one of two.
+// The tokens choose their experts in turn.
+Status Executor::time_experts(const Segment& segment, const Weights& weights, uint32_t tokens, uint64_t* ns) {
+  const uint32_t d = segment.device;
   const Experts& e = model_.shape.experts;
   OnDevice& on = on_[d];
-  GretaGraph graph(model_.devices[d].filter);
-  GRETA_TRY(compile([&] { return build({tokens, 0, 0}, segment, &graph); }));
+  std::optional<GretaGraph> graph;
+  GRETA_TRY(compile([&]() -> Status {
+    graph.emplace(model_.devices[d].filter);
+    const StepKey key{tokens, 0, 0};
+    GRETA_TRY(build_step(*model_.arch, model_.shape, weights, on.buffers, key, &*graph, segment));
+    const bool fits = graph->arena_bytes() <= on.arena.buffer().bytes;  // as within a whole step
+    return fits ? graph->bind(*on.kernels, on.arena.all())
+                : fail(Code::Unsupported, "the experts of one layer have no room in the arena");
+  }));
   float* const x = static_cast<float*>(on.arrives.buffer().mapped);
   const uint64_t values = uint64_t(tokens) * model_.shape.width, slots = uint64_t(tokens) * e.used;
   for (uint64_t i = 0; i < values; ++i) x[i] = float(i % 7) - 3;
   uint32_t* const ids = reinterpret_cast<uint32_t*>(x + values);
-  float* const weights = x + values + slots;
-  for (uint64_t i = 0; i < slots; ++i) ids[i] = uint32_t(i % e.count), weights[i] = 1 / float(e.used);
+  float* const factors = x + values + slots;
+  for (uint64_t i = 0; i < slots; ++i) ids[i] = uint32_t(i % e.count), factors[i] = 1 / float(e.used);
   StepState& state = host_state();
   state.token_count = tokens;
   *ns = ~uint64_t(0);
@@ -62,7 +69,7 @@ Status Executor::time_experts(size_t segment, uint32_t tokens, uint64_t* ns) {
     GRETA_TRY(upload(d, &state, offsetof(StepState, row)));
     GRETA_TRY(on_device(model_, d, on.stream->barrier()));
     const uint64_t begin = now_ns();
-    GRETA_TRY(on_device(model_, d, graph.run(*on.stream)));
+    GRETA_TRY(on_device(model_, d, graph->run(*on.stream)));
     GRETA_TRY(on_device(model_, d, on.stream->wait()));
     *ns = std::min(*ns, now_ns() - begin);
   }
@@ -71,37 +78,42 @@ Status Executor::time_experts(size_t segment, uint32_t tokens, uint64_t* ns) {
 }
 
 // Finds from how many tokens on the experts of one layer take longer where they are than their weights take
-// to come, beside which the device computes. Between two sizes that were measured the time is taken as a
-// line.
+// to come and the layer's device to compute with them. Between two sizes that were measured the times are
+// lines.
 Status Executor::measure_bringing() {
   const auto brings = [](const Segment& s) { return s.brings != kNoLayer; };
   const Segment& first = *std::ranges::find_if(brought_segments_, brings);
+  const uint32_t layer = first.brings, on_layer = first.device,
+                 on_experts = model_.placement.experts_of(layer);
   uint64_t brought_ns = 0;
   for (int round = 0; round < 2; ++round) {  // the first time kernels are compiled
-    on_[first.device].brought->forget();
+    on_[on_layer].brought->forget();
     const uint64_t begin = now_ns();
     GRETA_TRY(bring(first));
     brought_ns = now_ns() - begin;
   }
-  const auto apart = std::ranges::find_if(
-      segments_, [&](const Segment& s) { return s.has_experts_alone() && s.first_layer == first.brings; });
   bring_from_ = kNeverBring;
-  uint64_t before_ns = 0;
+  double lost_before = 0;
   uint32_t before = 0;
   for (const uint32_t tokens : kTokenBuckets) {
     if (tokens < kFewestTokens || tokens > plan_.step_tokens) continue;
-    uint64_t ns = 0;
-    GRETA_TRY(time_experts(size_t(apart - segments_.begin()), tokens, &ns));
-    if (ns > brought_ns) {
-      const double share = before ? double(brought_ns - before_ns) / double(ns - before_ns) : 1;
-      bring_from_ = before + uint32_t(share * (tokens - before)) + (before ? 1 : 0);
-      model_.log(
-          LogLevel::Info,
-          "the experts' weights of a layer come to %s in %.1f ms, which is worth while from %u tokens on",
-          model_.devices[first.device].id, double(brought_ns) / 1e6, bring_from_);
+    const auto time = [&](uint32_t device, const Weights& weights, uint64_t* ns) {
+      return time_experts({device, Crossing::Chosen, layer, layer + 1, Crossing::Results}, weights, tokens,
+                          ns);
+    };
+    uint64_t apart_ns = 0, there_ns = 0;
+    GRETA_TRY(time(on_experts, model_.weights(), &apart_ns));
+    GRETA_TRY(time(on_layer, with_brought_, &there_ns));
+    const double gained = double(apart_ns) - double(brought_ns + there_ns);
+    if (gained > 0) {
+      const double share = before ? lost_before / (lost_before + gained) : 0;
+      bring_from_ = before ? before + 1 + uint32_t(share * (tokens - before - 1)) : tokens;
+      model_.log(LogLevel::Info,
+                 "the experts of a layer come to %s in %.1f ms, which is worth while from %u tokens on",
+                 model_.devices[on_layer].id, double(brought_ns) / 1e6, bring_from_);
       return {};
     }
-    before_ns = ns;
+    lost_before = -gained;
     before = tokens;
   }
   plan_.brings = false;

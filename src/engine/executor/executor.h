@@ -377,7 +377,7 @@ class Executor {
   Status cross_behind(std::span<const Segment> segments, size_t index, uint32_t tokens);
   Status open_brought();
   Status measure_bringing();
-  Status time_experts(size_t segment, uint32_t tokens, uint64_t* ns);
+  Status time_experts(const Segment& segment, const Weights& weights, uint32_t tokens, uint64_t* ns);
   Status begin_to_bring(std::span<const Segment> segments);
   Status bring(const Segment& segment);
   std::span<const Segment> segments(const StepKey& key) const {
