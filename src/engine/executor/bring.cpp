@@ -47,14 +47,14 @@ Status Executor::time_experts(const Segment& segment, const Weights& weights, ui
   const Experts& e = model_.shape.experts;
   OnDevice& on = on_[d];
   std::optional<GretaGraph> graph;
+  const auto has_room = [&] { return graph->arena_bytes() <= on.arena.buffer().bytes; };  // as a whole step
   GRETA_TRY(compile([&]() -> Status {
     graph.emplace(model_.devices[d].filter);
     const StepKey key{tokens, 0, 0};
     GRETA_TRY(build_step(*model_.arch, model_.shape, weights, on.buffers, key, &*graph, segment));
-    const bool fits = graph->arena_bytes() <= on.arena.buffer().bytes;  // as within a whole step
-    return fits ? graph->bind(*on.kernels, on.arena.all())
-                : fail(Code::Unsupported, "the experts of one layer have no room in the arena");
+    return has_room() ? graph->bind(*on.kernels, on.arena.all()) : Status{};
   }));
+  if (!has_room()) return *ns = 0, Status{};
   float* const x = static_cast<float*>(on.arrives.buffer().mapped);
   const uint64_t values = uint64_t(tokens) * model_.shape.width, slots = uint64_t(tokens) * e.used;
   for (uint64_t i = 0; i < values; ++i) x[i] = float(i % 7) - 3;
