@@ -1,5 +1,7 @@
 // Experts that lie on another device than their layer, and whose weights are brought to it for long steps.
-#include "support/read_faults.h"
+#include <chrono>
+#include <thread>
+
 #include "support/two_devices.h"
 
 using namespace greta;
@@ -34,6 +36,12 @@ struct Brought {
     REQUIRE(status.ok());
     return {logits, logits + engine.model->shape.vocab};
   }
+};
+
+// Says that its kernels are not functions of this process, as a GPU's.
+class AsGpu final : public ForwardingDevice {
+ public:
+  explicit AsGpu(Device& inner) : ForwardingDevice(inner) { info_.host_functions = false; }
 };
 
 }  // namespace
@@ -126,4 +134,52 @@ TEST_CASE("devices: each submission and wait that fails while experts are brough
       CHECK(brought.session->position() == 0);
       CHECK(brought.logits_after(prompt) == want);
     }
+}
+
+// Of two devices, of which one takes its time whenever it is waited for.
+TEST_CASE("devices: from how many tokens on experts are brought is measured", "[engine][devices]") {
+  constexpr auto kLong = std::chrono::milliseconds(30);
+  const std::string file = file_with_experts();
+  for (const bool experts_slow : {true, false}) {
+    INFO("experts are slow: " << experts_slow);
+    Opening opening(file);
+    Submissions first, second;
+    FaultyDevice layers_on(*opening.device[0], false, first), experts_on(*opening.device[1], false, second);
+    AsGpu gpu(layers_on);
+    opening.wrap(0, &gpu), opening.wrap(1, &experts_on);
+    REQUIRE(opening.describe().ok());
+    opening.model.exact = false;
+    REQUIRE(place_on(opening.devices, {{0, 0, 0, 0}, {1, 1}}, &opening.model).ok());
+    REQUIRE(load_model(&opening.model, {}).ok());
+    const uint64_t free[] = {uint64_t(1) << 30, uint64_t(1) << 30};
+    ExecutorOptions options{.context = 256};
+    ExecutorPlan plan;
+    REQUIRE(Executor::plan(opening.model, &options, free, &plan).ok());
+    CHECK(plan.brings);
+    (experts_slow ? second : first).on_wait = [&] { std::this_thread::sleep_for(kLong); };
+    std::unique_ptr<Executor> executor;
+    const Status opened = Executor::open(opening.model, options, free, &executor);
+    INFO(error_text());
+    REQUIRE(opened.ok());
+    first.on_wait = second.on_wait = {};
+    CHECK(executor->plan().brings == experts_slow);
+    CHECK(executor->brings_at(32) == experts_slow);
+    CHECK_FALSE(executor->brings_at(31));
+    CHECK((executor->plan().on[0].tables == plan.on[0].tables) ==
+          experts_slow);  // else the room is given back
+    std::unique_ptr<Session> session;
+    REQUIRE(Session::open({executor.get(), [](Executor*) {}}, &session).ok());
+    const float* logits = nullptr;
+    CHECK(session->eval(first_tokens(40), OutputRows::Last, &logits).ok());
+    session.reset();
+    executor.reset();
+    // Without room nothing is brought, and nothing is refused.
+    uint64_t less[] = {plan.on[0].total() - 1, free[1]};
+    ExecutorPlan without;
+    REQUIRE(Executor::plan(opening.model, &options, less, &without).ok());
+    CHECK_FALSE(without.brings);
+    CHECK(without.on[0].total() <= less[0]);
+    CHECK(without.context == 256);
+    opening.close();
+  }
 }

@@ -244,3 +244,48 @@ TEST_CASE("devices: a state of one placement goes on in another", "[engine][devi
     }
   }
 }
+
+TEST_CASE("devices: one that is lost while a model is opened is named, and all memory comes back",
+          "[engine][devices]") {
+  const std::string experts = file_with_experts();
+  for (const uint32_t faulty : {0, 1}) {
+    uint32_t failures = 0;
+    for (uint64_t at = 0;; ++at) {
+      INFO((faulty ? "second" : "first") << ", after " << at << " waits");
+      uint64_t held[2] = {};
+      const uint32_t none_fails = ~0u;
+      bool opened = false;
+      {
+        Opening opening(experts);
+        opening.model.bring_from = 1;
+        Submissions submissions;
+        SmallDevice first(*opening.device[0], none_fails, held[0]);
+        SmallDevice second(*opening.device[1], none_fails, held[1]);
+        FaultyDevice lost(faulty ? second : first, false, submissions);
+        opening.wrap(0, faulty ? static_cast<Device*>(&first) : &lost);
+        opening.wrap(1, faulty ? static_cast<Device*>(&lost) : &second);
+        REQUIRE(opening.describe().ok());
+        REQUIRE(place_on(opening.devices, {{0, 0, 0, 0}, {1, 1}}, &opening.model).ok());
+        submissions.code = Code::Device;
+        submissions.fail_wait_at = submissions.waits + at + 1;
+        const uint64_t free[] = {uint64_t(1) << 30, uint64_t(1) << 30};
+        std::unique_ptr<Executor> executor;
+        Status status = load_model(&opening.model, {});
+        if (status.ok()) status = Executor::open(opening.model, {.context = 256}, free, &executor);
+        opened = status.ok();
+        if (!opened) {
+          ++failures;
+          INFO(error_text());
+          CHECK(status.code == Code::Device);
+          CHECK(told(faulty ? "device second: " : "device first: "));
+        }
+        executor.reset();
+        opening.close();
+        CHECK(held[0] == 0);
+        CHECK(held[1] == 0);
+      }
+      if (opened) break;
+    }
+    CHECK(failures > 0);
+  }
+}

@@ -11,7 +11,7 @@ struct Submissions {
   uint64_t fail_at = 0;         // this one fails, counted from 1; 0: none does
   uint64_t fail_after = ~0ull;  // and all after this many
   Code code = Code::Memory;
-  std::function<void()> on_submit = {};
+  std::function<void()> on_submit = {}, on_wait = {};
   uint64_t waits = 0;                                // for everything, as copies of a sequence's cache do
   uint64_t fail_wait_at = 0;                         // this one fails, counted from 1; 0: none does
   uint64_t event_waits = 0, fail_event_wait_at = 0;  // likewise for an event
@@ -46,12 +46,13 @@ class FaultyStream final : public Stream {
     return inner_->submit();
   }
   Status wait() override {
-    if (++submissions_.waits == submissions_.fail_wait_at) return fail(Code::Memory, "a wait fails");
+    if (submissions_.on_wait) submissions_.on_wait();
+    if (++submissions_.waits == submissions_.fail_wait_at) return fail(submissions_.code, "a wait fails");
     return inner_->wait();
   }
   Status wait(const Event& event) override {
     if (++submissions_.event_waits == submissions_.fail_event_wait_at)
-      return fail(Code::Memory, "a wait for an event fails");
+      return fail(submissions_.code, "a wait for an event fails");
     return inner_->wait(event);
   }
   void abandon() noexcept override { inner_->abandon(); }
