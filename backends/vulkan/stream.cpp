@@ -1,4 +1,5 @@
 // A stream records into command buffers and gives them to the queue in batches.
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -155,9 +156,13 @@ Status VulkanStream::dispatch(const Kernel& kernel, const uint32_t (&groups)[3],
   if (!block.empty()) {
     alignas(16) uint8_t words[kMaxBlockBytes] = {};  // the driver takes whole words only
     memcpy(words, block.data(), block.size());
-    if (kernel.chain_field) memcpy(words + kernel.chain_field, &cell, sizeof cell);
-    device_.vk.vkCmdPushConstants(commands_, device_.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                                  uint32_t(round_up(block.size(), 4)), words);
+    size_t bytes = round_up(block.size(), 4);
+    if (kernel.chain_field) {
+      memcpy(words + kernel.chain_field, &cell, sizeof cell);
+      bytes = std::max(bytes, kernel.chain_field + sizeof cell);
+    }
+    device_.vk.vkCmdPushConstants(commands_, device_.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, uint32_t(bytes),
+                                  words);
   }
   order(kKernels);
   device_.vk.vkCmdDispatch(commands_, groups[0], groups[1], groups[2]);

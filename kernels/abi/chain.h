@@ -14,6 +14,7 @@ struct ChainCell {
   uint ended;           // groups that have ended, over all replays, up to kChainReplays of them
 };
 #define kChainStride 64
+#define kChainBehind 120     // where kernels whose block has no field for it find their cell's address
 #define kChainGroups 65535   // most groups of a stage
 #define kChainReplays 65536  // replays until all cells begin anew; times kChainGroups they fit in 32 bits
 

@@ -1,6 +1,7 @@
 // How a kernel takes part in the chain (kernels/abi/chain.h): chain_wait() before its first read of what an
 // earlier stage wrote, and chain_end() after its last write. All threads of a group call both, with the
-// address of the stage's cell, or 0 outside of a chain.
+// address of the stage's cell, or 0 outside of a chain. The address is a field of the kernel's block, or
+// CHAIN_BEHIND behind it.
 #ifndef GRETA_VULKAN_CHAIN_H
 #define GRETA_VULKAN_CHAIN_H
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
@@ -9,6 +10,8 @@
 #include "kernels/abi/chain.h"
 
 layout(constant_id = 103) const uint kChained = 0;  // whether the device has chains
+
+#define CHAIN_BEHIND layout(offset = kChainBehind) uint64_t chain
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer ChainCell_address { ChainCell cell; };
 

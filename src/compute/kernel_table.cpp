@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "kernels/abi/chain.h"
+
 namespace greta {
 
 #define HOST_KERNEL(function) \
@@ -12,6 +14,13 @@ namespace greta {
 #include "kernel_code.inc"
 #undef HOST_KERNEL
 #undef EMBEDDED_KERNEL
+
+// Where a Vulkan kernel that has no field for it finds the address of its cell in a chain.
+template <class Block>
+constexpr uint16_t chain_behind() {
+  static_assert(sizeof(Block) <= kChainBehind);
+  return kChainBehind;
+}
 
 static constinit const KernelRow kRows[] = {
 #include "kernel_rows.inc"

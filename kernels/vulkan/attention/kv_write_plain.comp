@@ -6,9 +6,10 @@
 //   shared  none
 //   moves   x once, and as many values of the cache's type
 // The argument block is KvWriteBlock in kernels/abi/ops.h.
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/attention/cache.h"
 
-layout(push_constant, scalar) uniform Push { KvWriteBlock p; };
+layout(push_constant, scalar) uniform Push { KvWriteBlock p; CHAIN_BEHIND; };
 
 void write_block(uint x, uint64_t to) {
   float values[32];
@@ -16,7 +17,7 @@ void write_block(uint x, uint64_t to) {
   store_q8_0(to, values);
 }
 
-void main() {
+void write_value() {
   const uint t = gl_WorkGroupID.x, i = gl_WorkGroupID.y * GROUP + gl_LocalInvocationIndex;
   StepState_address step = step_of(p.step);
   if (t >= live_rows(step, kRowsTokens) || i >= p.heads * p.head_width) return;
@@ -26,4 +27,10 @@ void main() {
   if (p.cache_type == kCacheF32) float_address(to).at[k] = p.x.at[x];
   else if (p.cache_type == kCacheF16) uint16_address(to).at[k] = uint16_t(f32_to_f16(p.x.at[x]));
   else if (k % 32 == 0) write_block(x, to + k / 32 * 34);
+}
+
+void main() {
+  chain_wait(chain);
+  write_value();
+  chain_end(chain);
 }

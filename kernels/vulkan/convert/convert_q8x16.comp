@@ -6,11 +6,12 @@
 //   moves   4 bytes of x and 1.75 bytes of y a value; the gain once for each row, from the caches
 // The argument block is ConvertBlock in kernels/abi/ops.h.
 #include "kernels/gpu/q8x16.h"
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/step.h"
 
-layout(push_constant, scalar) uniform Push { ConvertBlock p; };
+layout(push_constant, scalar) uniform Push { ConvertBlock p; CHAIN_BEHIND; };
 
-void main() {
+void round_block() {
   const uint row = gl_WorkGroupID.x, block = gl_WorkGroupID.y * GROUP + gl_LocalInvocationIndex;
   StepState_address step = step_of(p.step);
   if (row >= live_rows(step, p.rows_of) || block >= p.depth / 16) return;
@@ -23,4 +24,10 @@ void main() {
     if (uint64_t(p.gain) != 0) values[i] *= p.gain.at[block * 16 + i];
   }
   store_q8x16(uint64_t(p.y) + uint64_t(row) * q8x16_row_bytes(p.depth), p.depth, block, values, squares);
+}
+
+void main() {
+  chain_wait(chain);
+  round_block();
+  chain_end(chain);
 }

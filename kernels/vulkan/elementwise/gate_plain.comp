@@ -4,12 +4,13 @@
 //   shared  none
 //   moves   gate, up and y once, and y as float16 where it is wanted
 // The argument block is GateBlock in kernels/abi/ops.h.
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/elementwise/activation.h"
 #include "kernels/vulkan/halves.h"
 
 GRETA_ABI_BUFFER(vec4, vec4, 16)
-layout(push_constant, scalar) uniform Push { GateBlock p; };
+layout(push_constant, scalar) uniform Push { GateBlock p; CHAIN_BEHIND; };
 
 void gate_four(uint at) {
   const vec4 gate = vec4_address(uint64_t(p.gate)).at[at / 4], up = vec4_address(uint64_t(p.up)).at[at / 4];
@@ -25,10 +26,16 @@ void gate_one(uint at) {
   store_half(p.halves, at, y);
 }
 
-void main() {
+void gate() {
   const uint t = gl_WorkGroupID.x, i = (gl_WorkGroupID.y * GROUP + gl_LocalInvocationIndex) * 4;
   if (t >= live_rows(step_of(p.step), kRowsTokens) || i >= p.width) return;
   if (p.width % 4 == 0) gate_four(t * p.width + i);
   else
     for (uint j = i; j < min(i + 4, p.width); ++j) gate_one(t * p.width + j);
+}
+
+void main() {
+  chain_wait(chain);
+  gate();
+  chain_end(chain);
 }

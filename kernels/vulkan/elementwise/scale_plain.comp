@@ -5,11 +5,12 @@
 //   shared  none
 //   moves   y twice
 // The argument block is ScaleBlock in kernels/abi/ops.h.
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/step.h"
 
-layout(push_constant, scalar) uniform Push { ScaleBlock p; };
+layout(push_constant, scalar) uniform Push { ScaleBlock p; CHAIN_BEHIND; };
 
-void main() {
+void scale() {
   const uint row = gl_WorkGroupID.x, i = gl_WorkGroupID.y * GROUP + gl_LocalInvocationIndex;
   if (row >= live_rows(step_of(p.step), p.rows_of) || i >= p.width) return;
   const uint width = p.width / p.slots, slot = row * p.slots + i / width;
@@ -18,4 +19,10 @@ void main() {
   const uint at = row * p.width + i;
   const float y = p.scales.at[expert] * p.y.at[at];
   p.y.at[at] = uint64_t(p.bias) != 0 ? y + p.bias.at[expert * width + i % width] : y;
+}
+
+void main() {
+  chain_wait(chain);
+  scale();
+  chain_end(chain);
 }

@@ -6,12 +6,13 @@
 //   shared  8 bytes for each subgroup; the arrays of experts/route.h
 //   moves   W once; W for further tokens, x and gain from the caches; then the bytes of route_plain
 // The argument block is RouteMatmulBlock in kernels/abi/ops.h.
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/group_ticket.h"
 #include "kernels/vulkan/lanes.h"
 #include "kernels/vulkan/step.h"
 #extension GL_KHR_shader_subgroup_basic : require
 
-layout(push_constant, scalar) uniform Push { RouteMatmulBlock p; };
+layout(push_constant, scalar) uniform Push { RouteMatmulBlock p; CHAIN_BEHIND; };
 
 #include "kernels/vulkan/experts/route.h"  // needs p
 
@@ -43,11 +44,17 @@ float logit(uint expert) {
   return uint64_t(p.logit_bias) != 0 ? sums.x + p.logit_bias.at[expert] : sums.x;
 }
 
-void main() {
+void make_logit() {
   const uint expert = gl_WorkGroupID.x, t = gl_WorkGroupID.y;
   if (t >= live_rows(step_of(p.step), kRowsTokens)) return;
   add_products(t, expert);
   barrier();
   if (gl_LocalInvocationIndex == 0) p.logits.at[t * p.experts + expert] = logit(expert);
   if (is_last_group(p.counters, kCounterCount - 1 - t, gl_NumWorkGroups.x)) route(t);
+}
+
+void main() {
+  chain_wait(chain);
+  make_logit();
+  chain_end(chain);
 }

@@ -10,10 +10,11 @@
 //   moves   the weights of each slot's expert once; 1.75 bytes of x a value for each group, from the caches;
 //           4 bytes of y, and 1.75 more where y is rounded to q8x16 too
 // The argument block is MatmulExpertRowBlock in kernels/abi/ops.h.
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/elementwise/activation.h"
 
-layout(push_constant, scalar) uniform Push { MatmulExpertRowBlock p; };
+layout(push_constant, scalar) uniform Push { MatmulExpertRowBlock p; CHAIN_BEHIND; };
 
 layout(constant_id = 3) const uint kPairing = kPairingNone;
 const bool kGates = kPairing == kPairingGate;
@@ -58,7 +59,7 @@ vec2 normed_sums(uint i) {
   return p.epsilon >= 0 ? sums * norm_factor(0, kSubgroups, kDepth, p.epsilon) : sums;
 }
 
-void main() {
+void multiply_group() {
   const uint slot = gl_WorkGroupID.y, i = gl_LocalInvocationIndex, row = first_result() + i;
   const bool live = slot < live_rows(step_of(p.step), kRowsTokens) * p.used;
   const uint expert = uint64_t(p.ids) != 0 ? p.ids.at[slot] : slot % p.used;
@@ -87,4 +88,10 @@ void main() {
   if (i >= kStoringThreads) return;
   const uint width = p.used * p.n, group = slot % p.used * (p.n / 16) + gl_WorkGroupID.x;
   store_made(uint64_t(p.rounded) + uint64_t(slot / p.used) * q8x16_row_bytes(width), width, group);
+}
+
+void main() {
+  chain_wait(chain);
+  multiply_group();
+  chain_end(chain);
 }

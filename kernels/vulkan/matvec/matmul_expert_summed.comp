@@ -10,9 +10,10 @@
 //   moves   the weights of each token's experts once; 1.75 bytes of x a value for each group, from the
 //           caches; 4 bytes of y, and 1.75 more where y is rounded to q8x16 too
 // The argument block is MatmulExpertSumBlock in kernels/abi/ops.h.
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/step.h"
 
-layout(push_constant, scalar) uniform Push { MatmulExpertSumBlock p; };
+layout(push_constant, scalar) uniform Push { MatmulExpertSumBlock p; CHAIN_BEHIND; };
 
 const uint kSums = 1, kTokens = 1;  // sums of a result, tokens of a group
 
@@ -49,7 +50,7 @@ void multiply_slots(uint first, uint slice) {
   leave_sums(sums, slice, 0, first);
 }
 
-void main() {
+void multiply_group() {
   const uint t = gl_WorkGroupID.y, i = gl_LocalInvocationIndex, row = first_result() + i;
   if (t >= live_rows(step_of(p.step), kRowsTokens)) return;
   for (uint j = i; j < kUsed; j += kThreads) {
@@ -78,4 +79,10 @@ void main() {
   barrier();
   if (i >= kStoringThreads) return;
   store_made(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(p.n), p.n, gl_WorkGroupID.x);
+}
+
+void main() {
+  chain_wait(chain);
+  multiply_group();
+  chain_end(chain);
 }

@@ -4,11 +4,12 @@
 //   shared  GROUP * 2 bytes for sums
 //   moves   x three times, y once
 // The argument block is LayerNormBlock in kernels/abi/layer_norm.h.
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/step.h"
 #include "kernels/abi/layer_norm.h"
 #include "kernels/vulkan/reduce.h"
 
-layout(push_constant, scalar) uniform Push { LayerNormBlock p; };
+layout(push_constant, scalar) uniform Push { LayerNormBlock p; CHAIN_BEHIND; };
 
 // Normalises the head at `from`; its gain and bias begin at `gains`.
 void normalise(uint from, uint gains, uint to) {
@@ -29,10 +30,16 @@ void normalise(uint from, uint gains, uint to) {
   }
 }
 
-void main() {
+void normalise_row() {
   StepState_address step = step_of(p.step);
   const uint row = gl_WorkGroupID.x, values = p.heads * p.width;
   if (row >= live_rows(step, p.rows_of)) return;
   const uint from = source_row(step, p.rows_of, row) * values;
   for (uint gains = 0; gains < values; gains += p.width) normalise(from + gains, gains, row * values + gains);
+}
+
+void main() {
+  chain_wait(chain);
+  normalise_row();
+  chain_end(chain);
 }

@@ -7,13 +7,14 @@
 //   moves   x twice, y once; the residual once; 1.75 bytes a value for y in q8x16, 2 bytes for y as float16
 // The argument block is NormBlock in kernels/abi/ops.h.
 #extension GL_EXT_control_flow_attributes : require
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/reduce.h"
 #include "kernels/gpu/q8x16.h"
 #include "kernels/vulkan/halves.h"
 
 GRETA_ABI_BUFFER(vec4, vec4, 16)
-layout(push_constant, scalar) uniform Push { NormBlock p; };
+layout(push_constant, scalar) uniform Push { NormBlock p; CHAIN_BEHIND; };
 
 // The sum of squares of every `stride`-th value of a head, from `first` on.
 float squares(uint from, uint first, uint stride) {
@@ -63,7 +64,7 @@ void scale_fours(float factor, uint row, uint from, uint to) {
   }
 }
 
-void main() {
+void normalise_row() {
   StepState_address step = step_of(p.step);
   const uint row = gl_WorkGroupID.x;
   if (row >= live_rows(step, p.rows_of)) return;
@@ -78,4 +79,10 @@ void main() {
     const float sum = subgroupAdd(squares(from + h * p.width, gl_SubgroupInvocationID, gl_SubgroupSize));
     scale_by(factor_of(sum), from + h * p.width, to + h * p.width, gl_SubgroupInvocationID, gl_SubgroupSize);
   }
+}
+
+void main() {
+  chain_wait(chain);
+  normalise_row();
+  chain_end(chain);
 }

@@ -9,10 +9,11 @@
 //           heads
 // The argument block is RopeHeadsBlock in kernels/abi/ops.h.
 #extension GL_EXT_control_flow_attributes : require
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/attention/cache.h"
 #include "kernels/vulkan/reduce.h"
 
-layout(push_constant, scalar) uniform Push { RopeHeadsBlock p; };
+layout(push_constant, scalar) uniform Push { RopeHeadsBlock p; CHAIN_BEHIND; };
 
 layout(constant_id = 2) const uint kHeadWidth = 128;
 const uint kHeadsAtOnce = GROUP / kLanes < 4 ? GROUP / kLanes : 4;
@@ -67,7 +68,7 @@ void store_staged(uint64_t to) {
   }
 }
 
-void main() {
+void make_heads() {
   const uint t = gl_WorkGroupID.x, first = gl_WorkGroupID.y * p.tile;
   step = step_of(p.step);
   if (t >= live_rows(step, kRowsTokens)) return;
@@ -93,4 +94,10 @@ void main() {
     if (has_head) store_staged(to);
     barrier();
   }
+}
+
+void main() {
+  chain_wait(chain);
+  make_heads();
+  chain_end(chain);
 }

@@ -4,11 +4,12 @@
 //   shared  none
 //   moves   the rotated values of x and y once; the table's row once for each head, from the caches
 // The argument block is RopeBlock in kernels/abi/ops.h.
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/step.h"
 
-layout(push_constant, scalar) uniform Push { RopeBlock p; };
+layout(push_constant, scalar) uniform Push { RopeBlock p; CHAIN_BEHIND; };
 
-void main() {
+void rotate_pair() {
   const uint t = gl_WorkGroupID.x, i = gl_WorkGroupID.y * GROUP + gl_LocalInvocationIndex;
   const uint pairs = p.rope_width / 2, head = i / pairs, pair = i % pairs;
   StepState_address step = step_of(p.step);
@@ -20,4 +21,10 @@ void main() {
   const float xa = p.x.at[from + a], xb = p.x.at[from + b];
   p.y.at[to + a] = xa * c - xb * s;
   p.y.at[to + b] = xa * s + xb * c;
+}
+
+void main() {
+  chain_wait(chain);
+  rotate_pair();
+  chain_end(chain);
 }

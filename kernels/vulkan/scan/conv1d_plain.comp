@@ -5,12 +5,13 @@
 //   shared  none
 //   moves   x `width` times, which caches hold, y once, the state in and out
 // The argument block is Conv1dBlock in kernels/abi/scan.h.
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/runs.h"
 #include "kernels/gpu/conv1d.h"
 
-layout(push_constant, scalar) uniform Push { Conv1dBlock p; };
+layout(push_constant, scalar) uniform Push { Conv1dBlock p; CHAIN_BEHIND; };
 
-void main() {
+void convolve() {
   const uint c = gl_WorkGroupID.x * GROUP + gl_LocalInvocationIndex, t = gl_WorkGroupID.y;
   StepState_address step = step_of(p.step);
   if (t >= live_rows(step, kRowsTokens) || c >= p.channels) return;
@@ -18,4 +19,10 @@ void main() {
   const StepRun run = runs.runs.run[runs.runs.run_of[t]];
   if ((t - run.first) % kConvRows != 0) return;
   conv_rows(p, run, begins_sequence(step, run), state_of(p.state, run, p.state_stride), c, t - run.first);
+}
+
+void main() {
+  chain_wait(chain);
+  convolve();
+  chain_end(chain);
 }
