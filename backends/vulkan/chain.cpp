@@ -57,7 +57,9 @@ uint64_t VulkanStream::link(const Kernel& kernel, uint64_t groups) {
   constexpr VkPipelineStageFlags2 kKernels = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
   if (!capture_ || !capture_->chain) return 0;
   VulkanChain& chain = *capture_->chain;
-  const bool counts = kernel.chain_field != 0;
+  // Small kernels gain by the chain in steps of a few tokens. Many groups that only wait hold up others.
+  const bool small = kernel.chain_field == VulkanChain::kBehind;
+  const bool counts = kernel.chain_field != 0 && !(small && groups >= VulkanChain::kManyGroups);
   if (order_.owed_to_kernels) {
     follows_ = chain.next_stage(counts, groups, order_.owed_to_kernels != kKernels);
     if (follows_) order_.owed_to_kernels = 0;

@@ -30,6 +30,8 @@ struct VulkanChainCheck {
 class VulkanChain {
  public:
   static constexpr uint32_t kCells = 1024;
+  static constexpr uint16_t kBehind = 120;      // as kChainBehind of kernels/abi/chain.h
+  static constexpr uint64_t kManyGroups = 512;  // with so many, kernels with the cell there take no part
   static constexpr uint64_t kBytes = kCells * VulkanChainCell::kStride;  // vkCmdUpdateBuffer takes no more
 
   // Begins a stage with a launch of `groups` groups; `counts` says that they can count themselves. Returns
