@@ -14,6 +14,7 @@ jobs_of_fuzz() {
     [packed]="src/platform/files/packed*"
     [pages]="src/engine/serve src/engine/executor src/platform/files/folder*"
     [requests]="tools/serve src/api src/engine/serve greta.h greta_compute.h"
+    [compute]="src/api/compute greta_compute.h src/graph src/runtime src/compute"
     [api]="src/api greta.h greta_compute.h src/engine src/text src/gguf src/platform")
   for file in tests/fuzz/*.cpp; do
     name=$(basename "$file" .cpp)

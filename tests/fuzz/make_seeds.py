@@ -4,6 +4,7 @@
 
 sampler    each step of sampling alone, all of them, and odd logits
 api        each call alone, after one that opens a session
+compute    long random sequences of calls, since only such reach graphs
 pages      each name with each kind of file
 gguf       each type of metadata, tensors, and headers that are none
 session    a good state, and one for each field that is changed
@@ -13,6 +14,7 @@ Seeds that are texts (template, grammar, chat, the other vocabularies of tokeniz
 model are the models in tests/golden/architectures, which tests/golden makes. Those of packed come from cmake/pack.
 """
 import pathlib
+import random
 import struct
 
 CORPUS = pathlib.Path(__file__).parent / "corpus"
@@ -52,6 +54,16 @@ def call_seeds():
     opened, small = bytes(4), bytes([0, 5, 5, 5, 0, 0, 5, 0, 5, 1, 5, 0])
     for number, name in enumerate(CALLS):
         (folder / name).write_bytes(opened + 2 * (bytes([number]) + small))
+
+
+def compute_seeds():
+    """Half of the bytes are small, which makes sensible choices likely."""
+    folder = CORPUS / "compute"
+    folder.mkdir(parents=True, exist_ok=True)
+    numbers = random.Random(43)
+    for number in range(12):
+        choices = [numbers.randrange(256 if numbers.random() < 0.5 else 12) for _ in range(3000)]
+        (folder / f"calls-{number}").write_bytes(bytes(choices))
 
 
 def page_seeds():
@@ -149,6 +161,7 @@ def rule_seeds():
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     call_seeds()
+    compute_seeds()
     page_seeds()
     file_seeds()
     session_seeds()

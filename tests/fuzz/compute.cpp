@@ -1,0 +1,369 @@
+// Calls of greta_compute.h in any order, with handles that are open, closed or of others, and odd numbers,
+// shapes and structs. What must hold: each gives a status of the header, with a sentence where it fails;
+// nothing is an internal error or a lost device; a norm on the side is right after all of them; and when all
+// is closed, no buffer is left.
+//
+// Input: for each call a byte that chooses it, then its arguments (api_tape.h).
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "api_tape.h"
+#include "greta_compute.h"
+
+using greta::fuzz::Odd;
+using greta::fuzz::Tape;
+
+namespace {
+
+constexpr int kMostCalls = 60;
+constexpr uint64_t kMostBytes = 8192;  // of a buffer, and of what the host gives and takes
+constexpr size_t kKept = 6;            // handles of a kind
+
+uint8_t host_bytes[kMostBytes];
+
+bool ok(greta_status status) {
+  if (status < GRETA_OK || status > GRETA_ERROR_BUSY || status == GRETA_ERROR_DEVICE) __builtin_trap();
+  const std::string_view text = greta_error_text();
+  if (status && (text.empty() || text.find("internal error") != text.npos)) __builtin_trap();
+  return status == GRETA_OK;
+}
+void must(greta_status status) {
+  if (status != GRETA_OK) __builtin_trap();
+}
+
+greta_runtime* open_runtime() {
+  Odd<greta_runtime_options> options;
+  options->device = "cpu";
+  options->threads = 1;
+  greta_runtime* runtime = nullptr;
+  must(greta_runtime_open(&options.value, &runtime));
+  return runtime;
+}
+
+// Handles of a kind. They stay in the list when they are closed.
+template <class Handle>
+struct Handles {
+  std::vector<Handle> list;
+  Handle pick(Tape& tape) const {
+    const uint8_t which = tape.byte();
+    if (list.empty() || which == 255) return Handle{};
+    Handle handle = list[which % list.size()];
+    if (which == 254) handle.number += tape.number();
+    if (which == 253) handle.owner ^= 1;
+    return handle;
+  }
+  void keep(Handle handle) {
+    if (list.size() < kKept)
+      list.push_back(handle);
+    else
+      list[handle.number % kKept] = handle;
+  }
+};
+
+struct Run {
+  Tape& tape;
+  greta_compute* compute = nullptr;
+  Handles<greta_buffer> buffers;
+  Handles<greta_stream> streams;
+  Handles<greta_timeline> timelines;
+  Handles<greta_graph> graphs;
+  std::vector<greta_buffer> slots;           // of graphs, open or not
+  uint64_t rows = 1, width = 32, inner = 8;  // of the operation that is being made
+
+  uint64_t bytes() { return tape.below(3) ? 16 * (1 + tape.below(64)) : tape.number(); }
+  uint64_t offset() { return tape.below(3) ? 0 : tape.below(3) ? 16 * tape.below(40) : tape.number(); }
+  uint64_t dimension() { return tape.below(6) ? 1 + tape.below(12) : tape.number(); }
+
+  // Of the shape that this call has, or sometimes of another one.
+  greta_tensor tensor(uint32_t rank = 2, uint64_t last = 0) {
+    greta_tensor made = {};
+    const bool odd = !tape.below(12);
+    made.type = odd && !tape.below(8) ? uint32_t(tape.number()) : GRETA_TYPE_F32;
+    made.rank = odd ? tape.below(6) : rank;
+    const uint64_t wide = last ? last : width,
+                   shape[] = {rank > 1 ? rows : wide, rank > 2 ? 2 : wide, wide, 1};
+    const bool gaps = !tape.below(4);
+    for (int d = 0; d < 4; ++d) {
+      made.shape[d] = odd ? dimension() : shape[d];
+      if (odd && gaps) made.strides[d] = tape.below(2) ? 1 : 8 * dimension();
+    }
+    if (gaps && !odd && rank > 1) {
+      made.strides[rank - 1] = 1;
+      made.strides[rank - 2] = wide + 4 * tape.below(3);
+      if (rank > 2) made.strides[0] = 2 * made.strides[1];
+    }
+    made.buffer = buffers.pick(tape);
+    made.offset = odd ? offset() : 16 * tape.below(4);
+    return made;
+  }
+  greta_weights weights() {
+    static constexpr uint32_t kTypes[] = {0, 1, 8, 12, 30};
+    greta_weights made = {};
+    uint64_t unused, unused2;
+    const uint32_t type = tape.below(8) ? kTypes[tape.below(5)] : uint32_t(tape.number());
+    const uint64_t n = tape.below(8) ? inner : dimension(), depth = tape.below(8) ? width : 32 * dimension();
+    if (!ok(greta_weights_size(compute, type, n, depth, &made, &unused, &unused2))) {
+      made.type = type, made.n = n, made.depth = depth;
+    }
+    if (!tape.below(10)) made.layout = uint32_t(tape.number());
+    made.buffer = buffers.pick(tape);
+    made.offset = tape.below(3) ? 0 : 256 * tape.below(8);
+    return made;
+  }
+  void open_buffer() {
+    Odd<greta_buffer_options> options;
+    greta_buffer buffer;
+    options->bytes = tape.below(4) ? kMostBytes / (1 + tape.below(4)) : std::min(bytes(), kMostBytes);
+    options->memory = greta_memory(tape.below(5) ? 0 : tape.below(4));
+    if (!tape.below(8)) options.change(tape);
+    options->bytes = std::min(options->bytes, kMostBytes);
+    if (ok(greta_buffer_open(compute, &options.value, &buffer))) buffers.keep(buffer);
+  }
+  template <class Call, class Check, class Scratch, class Record>
+  void operate(Odd<Call>& call, Check check, Scratch scratch, Record record) {
+    uint64_t wanted = 0;
+    if (!tape.below(6)) call.change(tape);
+    const bool fits = ok(check(compute, &call.value));
+    if (ok(scratch(compute, &call.value, &wanted)) != fits) __builtin_trap();
+    greta_buffer memory = buffers.pick(tape);
+    uint64_t at = tape.below(2) ? 0 : offset();
+    if (fits && wanted && wanted <= kMostBytes && tape.below(3)) {
+      Odd<greta_buffer_options> options;
+      options->bytes = wanted;
+      at = 0;
+      if (ok(greta_buffer_open(compute, &options.value, &memory))) buffers.keep(memory);
+    }
+    const bool done = ok(record(compute, streams.pick(tape), &call.value, memory, at));
+    if (done && !fits) __builtin_trap();
+  }
+  void operation() {
+    rows = 1 + tape.below(tape.below(8) ? 6 : 40), width = 4 * (1 + tape.below(8)),
+    inner = 1 + tape.below(12);
+    if (tape.below(2)) width = 32;
+    switch (tape.below(8)) {
+      case 0: {
+        Odd<greta_linear_call> call;
+        call->weights = weights(), call->x = tensor(), call->y = tensor(2, inner);
+        if (!tape.below(3)) call->bias = tensor(1, inner);
+        return operate(call, greta_linear_check, greta_linear_scratch, greta_linear);
+      }
+      case 1: {
+        Odd<greta_rms_norm_call> call;
+        call->x = tensor(), call->y = tape.below(2) ? call->x : tensor(), call->gain = tensor(1);
+        call->epsilon = tape.below(4) ? 1e-5f : tape.real();
+        return operate(call, greta_rms_norm_check, greta_rms_norm_scratch, greta_rms_norm);
+      }
+      case 2: {
+        Odd<greta_layer_norm_call> call;
+        call->x = tensor(), call->y = tape.below(2) ? call->x : tensor();
+        if (!tape.below(3)) call->gain = tensor(1), call->bias = tensor(1);
+        call->epsilon = tape.below(4) ? 1e-5f : tape.real();
+        return operate(call, greta_layer_norm_check, greta_layer_norm_scratch, greta_layer_norm);
+      }
+      case 3: {
+        Odd<greta_rope_call> call;
+        call->x = tensor(3), call->y = tape.below(2) ? call->x : tensor(3), call->table = tensor(3, 2);
+        call->table.shape[0] = tape.below(8) ? rows + 3 : dimension();
+        call->table.shape[1] = tape.below(8) ? width / 2 : dimension();
+        std::fill_n(call->table.strides, 4, 0);
+        call->first_position = tape.below(8) ? tape.below(4) : tape.number();
+        return operate(call, greta_rope_check, greta_rope_scratch, greta_rope);
+      }
+      case 4: {
+        Odd<greta_add_call> call;
+        call->a = tensor(), call->b = tensor(), call->y = tape.below(2) ? call->a : tensor();
+        return operate(call, greta_add_check, greta_add_scratch, greta_add);
+      }
+      case 5: {
+        Odd<greta_gate_call> call;
+        call->gate = tensor(), call->up = tensor(), call->y = tape.below(2) ? call->up : tensor();
+        return operate(call, greta_gate_check, greta_gate_scratch, greta_gate);
+      }
+      case 6: {
+        Odd<greta_multiply_call> call;
+        call->x = tensor(), call->by = tape.below(2) ? call->x : tensor();
+        call->y = tape.below(2) ? call->by : tensor(), call->factor = greta_factor(tape.below(8));
+        return operate(call, greta_multiply_check, greta_multiply_scratch, greta_multiply);
+      }
+      default: {
+        Odd<greta_softcap_call> call;
+        call->x = tensor(), call->y = tape.below(2) ? call->x : tensor(),
+        call->cap = tape.below(2) ? 0 : tape.real();
+        return operate(call, greta_softcap_check, greta_softcap_scratch, greta_softcap);
+      }
+    }
+  }
+  void look() {
+    Odd<greta_compute_info> info;
+    Odd<greta_buffer_info> buffer;
+    Odd<greta_graph_info> graph;
+    static char text[64];
+    size_t length;
+    ok(greta_compute_describe(compute, info.change(tape)));
+    ok(greta_buffer_describe(compute, buffers.pick(tape), buffer.change(tape)));
+    ok(greta_graph_describe(compute, graphs.pick(tape), graph.change(tape)));
+    ok(greta_graph_print(compute, graphs.pick(tape), text, sizeof text, &length));
+  }
+  void pack() {
+    const greta_weights packed = weights();
+    const greta_tensor y = tensor();
+    if (tape.below(2))
+      ok(greta_weights_pack(compute, streams.pick(tape), &packed, buffers.pick(tape), offset()));
+    else
+      ok(greta_weights_unpack(compute, streams.pick(tape), &packed, &y));
+  }
+  void copy() {
+    const greta_stream stream = streams.pick(tape);
+    const greta_buffer to = buffers.pick(tape), from = buffers.pick(tape);
+    const uint64_t at = offset(), from_at = offset(), count = bytes();
+    if (tape.below(3))
+      ok(greta_stream_copy(compute, stream, to, at, from, from_at, count));
+    else
+      ok(greta_stream_fill(compute, stream, to, at, count, uint32_t(tape.number())));
+  }
+  void transfer() {
+    const greta_buffer buffer = buffers.pick(tape);
+    const uint64_t at = offset(), count = bytes();  // what is in a buffer fits into host_bytes
+    ok(tape.below(2) ? greta_buffer_write(compute, buffer, at, host_bytes, count)
+                     : greta_buffer_read(compute, buffer, at, host_bytes, count));
+  }
+  void time() {
+    const greta_stream stream = streams.pick(tape);
+    const greta_timeline timeline = timelines.pick(tape);
+    const uint64_t value = tape.number();
+    uint64_t ns;
+    Odd<greta_timeline_options> options;
+    greta_timeline made;
+    switch (tape.below(6)) {
+      case 0:
+        if (ok(greta_timeline_open(compute, options.change(tape), &made))) timelines.keep(made);
+        return;
+      case 1:
+        ok(greta_stream_wait_for(compute, stream, timeline, value));
+        return;
+      case 2:
+        ok(greta_timeline_wait(compute, timeline, value));
+        return;
+      case 3:
+        ok(greta_timeline_elapsed(compute, timeline, value, tape.number(), &ns));
+        return;
+      default:
+        ok(greta_stream_signal(compute, stream, timeline, value));
+    }
+  }
+  // With the last slots, as far as there are some.
+  void run_graph(greta_stream stream, greta_graph graph, size_t count) {
+    std::vector<greta_graph_binding> bindings(count);
+    for (size_t i = 0; i < count; ++i)
+      bindings[i] = {i < slots.size() ? slots[i] : buffers.pick(tape), buffers.pick(tape),
+                     tape.below(3) ? 0 : uint64_t(256 * tape.below(3))};
+    for (int i = 0; i < 2; ++i) ok(greta_graph_run(compute, stream, graph, bindings.data(), count));
+  }
+  void graph() {
+    const greta_stream stream = streams.pick(tape);
+    greta_buffer made;
+    greta_graph ended;
+    switch (tape.below(8)) {
+      case 0:
+        ok(greta_graph_drop(compute, stream));
+        return;
+      case 1:
+      case 2:
+        if (ok(greta_graph_temporary(compute, stream, std::min(bytes(), kMostBytes), &made)))
+          buffers.keep(made);
+        return;
+      case 3:
+        if (ok(greta_graph_slot(compute, stream, std::min(bytes(), kMostBytes), &made)))
+          buffers.keep(made), slots.push_back(made);
+        return;
+      case 4:
+        if (!ok(greta_graph_end(compute, stream, &ended))) return;
+        graphs.keep(ended);
+        return run_graph(stream, ended, slots.size());
+      case 5:
+        return run_graph(stream, graphs.pick(tape), tape.below(4));
+      default:
+        if (ok(greta_graph_begin(compute, stream))) slots.clear();
+    }
+  }
+  void close() {
+    switch (tape.below(4)) {
+      case 0:
+        ok(greta_buffer_close(compute, buffers.pick(tape)));
+        return;
+      case 1:
+        ok(greta_stream_close(compute, streams.pick(tape)));
+        return;
+      case 2:
+        ok(greta_timeline_close(compute, timelines.pick(tape)));
+        return;
+      default:
+        ok(greta_graph_close(compute, graphs.pick(tape)));
+    }
+  }
+  void stream() {
+    greta_stream made;
+    const greta_stream old = streams.pick(tape);
+    if (tape.below(3) == 0) {
+      if (ok(greta_stream_open(compute, &made))) streams.keep(made);
+    } else {
+      ok(tape.below(2) ? greta_stream_wait(compute, old) : greta_stream_submit(compute, old));
+    }
+  }
+  void call() {
+    static constexpr void (Run::* kCalls[])() = {
+        &Run::operation, &Run::operation, &Run::operation, &Run::open_buffer, &Run::copy,
+        &Run::transfer,  &Run::time,      &Run::graph,     &Run::graph,       &Run::stream,
+        &Run::close,     &Run::look,      &Run::pack};
+    (this->*kCalls[tape.below(std::size(kCalls))])();
+  }
+};
+
+// A norm of equal values gives ones.
+void check_norm(greta_compute* compute) {
+  Odd<greta_buffer_options> options;
+  Odd<greta_rms_norm_call> call;
+  greta_buffer buffer;
+  greta_stream stream;
+  float values[32];
+  options->bytes = sizeof values;
+  std::fill_n(values, 32, 3.0f);
+  std::fill_n(values + 16, 16, 1.0f);
+  must(greta_stream_open(compute, &stream));
+  must(greta_buffer_open(compute, &options.value, &buffer));
+  must(greta_buffer_write(compute, buffer, 0, values, sizeof values));
+  call->x.rank = call->gain.rank = 1;
+  call->x.shape[0] = call->gain.shape[0] = 16;
+  call->x.buffer = call->gain.buffer = buffer;
+  call->gain.offset = 64;
+  call->y = call->x;
+  must(greta_rms_norm(compute, stream, &call.value, {}, 0));
+  must(greta_stream_wait(compute, stream));
+  must(greta_buffer_read(compute, buffer, 0, values, sizeof values));
+  for (const float value : values)
+    if (!(value > 0.9999f && value < 1.0001f)) __builtin_trap();
+  must(greta_stream_close(compute, stream));
+  must(greta_buffer_close(compute, buffer));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static greta_runtime* const runtime = open_runtime();
+  Tape tape{data, size};
+  Run run{tape, {}, {}, {}, {}, {}};
+  Odd<greta_compute_options> options;
+  options->memory_limit_bytes = 64 << 20;
+  must(greta_compute_open(runtime, &options.value, &run.compute));
+  for (int i = 0; i < 2; ++i) {
+    greta_stream stream;
+    must(greta_stream_open(run.compute, &stream));
+    run.streams.keep(stream);
+  }
+  for (int i = 0; i < 3; ++i) run.open_buffer();
+  for (int i = 0; i < kMostCalls && tape.left; ++i) run.call();
+  check_norm(run.compute);
+  greta_compute_close(run.compute);
+  return 0;
+}
