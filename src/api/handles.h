@@ -52,6 +52,7 @@ struct RuntimeDevice {
   std::unique_ptr<greta::Device> device;
   std::unique_ptr<greta::DeviceKernels> kernels;  // of the device, for all models
   char id[greta::kDeviceIdBytes] = "";
+  bool left_out = false;  // it was lost while a model was loaded, and none is placed there by memory any more
 
   uint64_t free_bytes() const {
     const uint64_t all = device->memory_free(), reserve = device->info().reserve_bytes, used = used_bytes;
@@ -187,6 +188,11 @@ Status read_executor_options(const greta_executor_options* given, ExecutorOption
 // Describes the model of a source and places it on devices of the runtime, by the caller's word or by memory.
 Status describe_placed(greta_runtime& runtime, Source&& source, const greta_placement* given,
                        const ExecutorOptions& executor, const Log& log, Model* out);
+// Whether that places it by memory.
+bool placed_by_memory(const greta_placement* given);
+// Leaves out devices that do not work any more, with a warning for each. Returns true if there are such, and
+// others are left.
+bool leave_out_lost(greta_runtime& runtime);
 // What is free of each of its devices beside the weights.
 std::vector<uint64_t> beside_weights(const Model& model, std::vector<uint64_t> free);
 

@@ -92,6 +92,40 @@ static Status refuse_weights(const greta_model& model, uint32_t index, uint64_t 
               SizeText(bytes).text, SizeText(free).text, device.name, or_else.c_str());
 }
 
+static Status open_model(greta_runtime* runtime, const greta_model_options& o, greta_model** out_model) {
+  bool draft_head = false;
+  GRETA_TRY(read_flag(o.draft_head, "draft_head", &draft_head));
+  auto model = std::make_unique<greta_model>();
+  model->runtime = runtime;
+  GRETA_TRY(model->source.store(o.source));
+  Source source;
+  GRETA_TRY(model->source.open(&source));
+  ExecutorOptions executor;
+  GRETA_TRY(read_executor_options(o.executor, &executor));
+  GRETA_TRY(describe_placed(*runtime, std::move(source), o.placement, executor, runtime->log, &model->model));
+  Model& m = model->model;
+  if (draft_head) GRETA_TRY(use_head(&m));
+  m.spans = runtime->spans;
+  Span span(m.spans, SpanKind::Load, "load");
+  model->counted.resize(m.devices.size());
+  const auto count = [&](uint32_t d) { model->counted[d].count(runtime->of(m, d), m.store.device_bytes(d)); };
+  const std::vector<uint64_t> free = runtime->free_bytes(m);
+  for (uint32_t d = 0; d < free.size(); ++d)
+    if (m.store.device_bytes(d) > free[d]) return refuse_weights(*model, d, m.store.device_bytes(d), free[d]);
+  for (uint32_t d = 0; d < free.size(); ++d) count(d);
+  GRETA_TRY(load_model(&m, {o.progress, o.progress_user}));
+  // Loading takes more than was planned if a device refused mapped pages.
+  for (uint32_t d = 0; d < free.size(); ++d) count(d);
+  span.event.bytes = m.store.file_bytes();
+  model->tokenizer.tokenizer = model->model.tokenizer.get();
+  model->tokenizer.gguf = &model->model.gguf;
+  GRETA_TRY(model->tokenizer.chat.open(model->model.gguf, *model->model.tokenizer, runtime->log));
+  model->sampling = sampling_defaults(model->model.gguf);
+  *out_model = model.release();
+  return {};
+}
+
+// Of several devices on which a model is placed by memory, those that are lost meanwhile are left out.
 greta_status greta_model_open(greta_runtime* runtime, const greta_model_options* given,
                               greta_model** out_model) {
   return fenced([&]() -> Status {
@@ -102,40 +136,13 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     GRETA_TRY(read_options(given, &o));
     GRETA_TRY(check_reserved(o.reserved));
     GRETA_TRY(check_reserved(o.reserved2));
-    bool draft_head = false;
-    GRETA_TRY(read_flag(o.draft_head, "draft_head", &draft_head));
-    auto model = std::make_unique<greta_model>();
-    model->runtime = runtime;
-    GRETA_TRY(model->source.store(o.source));
-    Source source;
-    GRETA_TRY(model->source.open(&source));
-    ExecutorOptions executor;
-    GRETA_TRY(read_executor_options(o.executor, &executor));
-    GRETA_TRY(
-        describe_placed(*runtime, std::move(source), o.placement, executor, runtime->log, &model->model));
-    Model& m = model->model;
-    if (draft_head) GRETA_TRY(use_head(&m));
-    m.spans = runtime->spans;
-    Span span(m.spans, SpanKind::Load, "load");
-    model->counted.resize(m.devices.size());
-    const auto count = [&](uint32_t d) {
-      model->counted[d].count(runtime->of(m, d), m.store.device_bytes(d));
-    };
-    const std::vector<uint64_t> free = runtime->free_bytes(m);
-    for (uint32_t d = 0; d < free.size(); ++d)
-      if (m.store.device_bytes(d) > free[d])
-        return refuse_weights(*model, d, m.store.device_bytes(d), free[d]);
-    for (uint32_t d = 0; d < free.size(); ++d) count(d);
-    GRETA_TRY(load_model(&m, {o.progress, o.progress_user}));
-    // Loading takes more than was planned if a device refused mapped pages.
-    for (uint32_t d = 0; d < free.size(); ++d) count(d);
-    span.event.bytes = m.store.file_bytes();
-    model->tokenizer.tokenizer = model->model.tokenizer.get();
-    model->tokenizer.gguf = &model->model.gguf;
-    GRETA_TRY(model->tokenizer.chat.open(model->model.gguf, *model->model.tokenizer, runtime->log));
-    model->sampling = sampling_defaults(model->model.gguf);
-    *out_model = model.release();
-    return {};
+    const Status status = open_model(runtime, o, out_model);
+    const bool may_do_without =
+        status.code == Code::Device && runtime->devices.size() > 1 && placed_by_memory(o.placement);
+    if (!may_do_without) return status;
+    const std::string why = error_text();
+    return leave_out_lost(*runtime) ? open_model(runtime, o, out_model)
+                                    : fail(status.code, "%s", why.c_str());
   });
 }
 

@@ -1,4 +1,5 @@
 // The functions of greta.h for models on several devices.
+#include <algorithm>
 #include <cmath>
 
 #include "api/handles.h"
@@ -22,6 +23,18 @@ std::vector<ModelDevice> model_devices(greta_runtime& runtime) {
   for (RuntimeDevice& each : runtime.devices)
     devices.push_back({each.device.get(), each.kernels.get(), {}, each.id, uint32_t(devices.size())});
   return devices;
+}
+
+bool leaves_it_to_memory(const greta_placement& given) {
+  return enum_number(given.kind) == GRETA_PLACEMENT_AUTO && !given.host_experts && !given.device_of;
+}
+
+Status place_by_memory_of(greta_runtime& runtime, std::span<const ModelDevice> devices,
+                          const ExecutorOptions& executor, Model* out) {
+  std::vector<uint64_t> free;
+  for (const ModelDevice& each : devices) free.push_back(runtime.devices[each.number].free_bytes());
+  return devices.size() == 1 ? place_on(devices, Placement::whole(out->shape.layers), out)
+                             : place_by_memory(devices, executor, free, out);
 }
 
 Status place_list(const greta_placement& given, uint32_t layers, size_t devices, Placement* out) {
@@ -143,24 +156,21 @@ Status greta::describe_placed(greta_runtime& runtime, Source&& source, const gre
   greta_placement wanted;
   GRETA_TRY(read_options(given, &wanted));
   GRETA_TRY(check_reserved(wanted.reserved));
-  const std::vector<ModelDevice> devices = model_devices(runtime);
+  std::vector<ModelDevice> devices = model_devices(runtime);
+  const bool by_memory = leaves_it_to_memory(wanted);
+  if (by_memory && !std::ranges::all_of(runtime.devices, &RuntimeDevice::left_out))
+    std::erase_if(devices, [&](const ModelDevice& each) { return runtime.devices[each.number].left_out; });
   GRETA_TRY(describe_model(std::move(source), *devices[0].kernels, runtime.exact, log, out));
   out->bring_from = wanted.bring_experts_from;
   Placement placement = Placement::whole(out->shape.layers);
   const bool apart = wanted.host_experts || wanted.device_of;
+  if (by_memory) return place_by_memory_of(runtime, devices, executor, out);
   int kind = enum_number(wanted.kind);
-  if (apart && kind == GRETA_PLACEMENT_AUTO) {
+  if (kind == GRETA_PLACEMENT_AUTO) {
     kind = GRETA_PLACEMENT_OFFLOAD;
     wanted.offloaded = UINT32_MAX;
   }
   switch (kind) {
-    case GRETA_PLACEMENT_AUTO:
-      if (devices.size() == 1) break;
-      {
-        std::vector<uint64_t> free;
-        for (const RuntimeDevice& each : runtime.devices) free.push_back(each.free_bytes());
-        return place_by_memory(devices, executor, free, out);
-      }
     case GRETA_PLACEMENT_OFFLOAD:
       GRETA_TRY(place_offloaded(wanted, out->shape.layers, runtime, &placement));
       break;
@@ -172,6 +182,21 @@ Status greta::describe_placed(greta_runtime& runtime, Source&& source, const gre
   }
   if (apart) GRETA_TRY(move_apart(wanted, *out, runtime, &placement));
   return place_on(devices, placement, out);
+}
+
+bool greta::placed_by_memory(const greta_placement* given) {
+  greta_placement wanted;
+  return read_options(given, &wanted).ok() && leaves_it_to_memory(wanted);
+}
+
+bool greta::leave_out_lost(greta_runtime& runtime) {
+  bool any = false;
+  for (RuntimeDevice& each : runtime.devices) {
+    if (each.left_out || prove_memory(*each.device).ok()) continue;
+    any = each.left_out = true;
+    runtime.log(LogLevel::Warning, "device %s was lost, and is left out: %s", each.id, error_text());
+  }
+  return any && !std::ranges::all_of(runtime.devices, &RuntimeDevice::left_out);
 }
 
 greta_status greta_placement_plan(greta_runtime* runtime, const greta_file* file,

@@ -2,9 +2,11 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <string>
 
+#include "api/handles.h"
 #include "support/api_objects.h"
 #include "support/two_devices.h"
 
+using namespace greta;
 using namespace greta::test;
 using Catch::Matchers::ContainsSubstring;
 
@@ -222,4 +224,125 @@ TEST_CASE("api: the bytes of pieces are those of the weights and the cache", "[a
     REQUIRE(sums.size() == 1);
     CHECK(sums[0].first == sums[0].second);
   }
+}
+
+namespace {
+
+// Fails whenever memory is wanted, once it is lost.
+class LostDevice final : public ForwardingDevice {
+ public:
+  LostDevice(Device& inner, const bool& lost) : ForwardingDevice(inner), lost_(lost) {
+    info_.imports_host = false;
+  }
+  Status allocate(uint64_t bytes, Memory memory, Buffer* out) override {
+    return lost_ ? fail(Code::Device, "the device was lost") : inner_.allocate(bytes, memory, out);
+  }
+
+ private:
+  const bool& lost_;
+};
+
+// A runtime of two processors, "first" and "cpu", of which the first one can be lost.
+struct TwoProcessors {
+  bool lost = false;
+  std::unique_ptr<Device> inner[2];
+  std::vector<std::string> warnings;
+  std::unique_ptr<greta_runtime> runtime = std::make_unique<greta_runtime>();
+
+  TwoProcessors() {
+    runtime->exact = true;
+    runtime->log = {[](void* user, uint32_t level, const char* text) {
+                      if (level == uint32_t(LogLevel::Warning))
+                        static_cast<TwoProcessors*>(user)->warnings.emplace_back(text);
+                    },
+                    this};
+    for (uint32_t d : {0, 1}) {
+      Device* opened = nullptr;
+      REQUIRE(open_device("cpu", {}, &opened).ok());
+      inner[d].reset(opened);
+      RuntimeDevice& device = runtime->devices.emplace_back();
+      if (d == 0)
+        device.device = std::make_unique<LostDevice>(*inner[d], lost);
+      else
+        device.device = std::move(inner[d]);
+      device.kernels = std::make_unique<DeviceKernels>(*device.device);
+      format_text(device.id, sizeof device.id, "%s", d ? "cpu" : "first");
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("api: experts on the processor beside another device", "[api][devices]") {
+  TwoProcessors two;
+  Objects o(model_with_experts());
+  auto placement = sized<greta_placement>();
+  std::vector<greta_device_plan> plans;
+  const auto plan = [&] {
+    plans.clear();
+    const greta_status status =
+        greta_placement_plan(two.runtime.get(), o.file, nullptr, &placement, keep_plan, &plans);
+    INFO(greta_error_text());
+    REQUIRE(status == GRETA_OK);
+  };
+  placement.host_experts = UINT32_MAX;
+  plan();
+  REQUIRE(plans.size() == 2);
+  CHECK(std::string(plans[0].pieces) == "embedding, layers 0-1, output");
+  CHECK(std::string(plans[1].pieces) == "experts of layers 0-1");
+  const uint64_t tables = plans[0].tables_bytes;
+  placement.bring_experts_from = 16;
+  plan();
+  CHECK(plans.at(0).tables_bytes > tables);  // room for what is brought
+  placement.host_experts = 1;
+  plan();
+  CHECK(std::string(plans.at(1).pieces) == "experts of layer 0");
+  // A rule counts before the number.
+  Rule rule = {"blk.0.", 0};
+  placement.device_of = by_rule;
+  placement.device_of_user = &rule;
+  plan();
+  REQUIRE(plans.size() == 1);
+  rule = {"blk.1.", 1};
+  plan();
+  REQUIRE(plans.size() == 2);
+  CHECK(std::string(plans[1].pieces) == "layer 1, experts of layer 0");
+}
+
+TEST_CASE("api: a device that is lost while a model is placed by memory is left out", "[api][devices]") {
+  Objects o(model_with_experts());
+  TwoProcessors two;
+  two.lost = true;
+  auto placement = sized<greta_placement>();
+  auto options = sized<greta_model_options>();
+  options.source = &o.source;
+  options.placement = &placement;
+  greta_model* model = nullptr;
+  placement.kind = GRETA_PLACEMENT_OFFLOAD;  // the caller's word counts
+  placement.offloaded = UINT32_MAX;
+  CHECK(greta_model_open(two.runtime.get(), &options, &model) == GRETA_ERROR_DEVICE);
+  CHECK_THAT(greta_error_text(), ContainsSubstring("the device was lost"));
+  CHECK(two.warnings.empty());
+
+  placement.kind = GRETA_PLACEMENT_AUTO;
+  const greta_status status = greta_model_open(two.runtime.get(), &options, &model);
+  INFO(greta_error_text());
+  REQUIRE(status == GRETA_OK);
+  REQUIRE(two.warnings.size() == 1);
+  CHECK_THAT(two.warnings[0],
+             ContainsSubstring("device first was lost, and is left out: the device was lost"));
+  greta_session* session = nullptr;
+  CHECK(greta_session_open(model, nullptr, &session) == GRETA_OK);
+  greta_session_close(session);
+  greta_model_close(model);
+  std::vector<greta_device_plan> plans;
+  REQUIRE(greta_placement_plan(two.runtime.get(), o.file, nullptr, &placement, keep_plan, &plans) ==
+          GRETA_OK);
+  REQUIRE(plans.size() == 1);
+  CHECK(std::string(plans[0].id) == "cpu");
+  // Where no other one is left, it fails.
+  two.runtime->devices[1].left_out = true;
+  two.runtime->devices[0].left_out = false;
+  CHECK(greta_model_open(two.runtime.get(), &options, &model) == GRETA_ERROR_DEVICE);
+  CHECK_THAT(greta_error_text(), ContainsSubstring("the device was lost"));
 }
