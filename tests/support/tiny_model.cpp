@@ -129,6 +129,12 @@ static LimitedDevice* open_test_device(const char* name, const EngineOptions& op
   return limited;
 }
 
+// Where a part of a split model lies: on the CPU, or on the device that GRETA_TEST_SECOND names.
+static const char* second_device() {
+  const char* name = std::getenv("GRETA_TEST_SECOND");
+  return name && *name ? name : "cpu";
+}
+
 void open_engine(const std::string& file, const EngineOptions& options, Engine* out) {
   LimitedDevice* limited = open_test_device(test_device(), options, options.wrap, out);
   LimitedDevice* second = nullptr;
@@ -138,7 +144,7 @@ void open_engine(const std::string& file, const EngineOptions& options, Engine* 
   require(describe_model(std::move(source), *out->kernels, options.exact, Log{}, out->model.get()));
   if (options.split.starts_with("brought")) out->model->bring_from = 1;
   if (!options.split.empty()) {
-    second = open_test_device("cpu", options, options.wrap_second, &out->second);
+    second = open_test_device(second_device(), options, options.wrap_second, &out->second);
     const ModelDevice devices[] = {{out->device.get(), out->kernels.get(), {}, "first"},
                                    {out->second.device.get(), out->second.kernels.get(), {}, "second"}};
     const Placement placement = split_placement(options.split, out->model->shape.layers);
