@@ -1,6 +1,7 @@
 // A model on two devices that is opened step by step, and devices that refuse allocations.
 #pragma once
 #include <catch2/catch_test_macros.hpp>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 
@@ -25,6 +26,19 @@ inline std::vector<int32_t> first_tokens(uint32_t count) {
   std::vector<int32_t> tokens;
   for (uint32_t i = 0; i < count; ++i) tokens.push_back(int32_t(i * 7 % 60 + 1));
   return tokens;
+}
+
+// Logits of two placements: the same bits on processors; else one of them has layers on another kind of
+// device.
+inline void check_same(const std::vector<float>& got, const std::vector<float>& want) {
+  if (on_cpu()) {
+    CHECK(got == want);
+    return;
+  }
+  REQUIRE(got.size() == want.size());
+  float worst = 0;
+  for (size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::abs(got[i] - want[i]));
+  CHECK(worst < 1e-3f);
 }
 
 inline bool told(const char* words) { return std::string(error_text()).find(words) != std::string::npos; }
