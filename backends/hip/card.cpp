@@ -35,6 +35,7 @@ static void read_node(const std::string& node, const SystemText& properties, Hip
   if (of_unit) card->units = uint32_t(simds / of_unit);
   card->dies = uint32_t(known(properties, "num_xcc "));
   card->memory_bytes = bank_bytes(node);
+  card->has_cores = known(properties, "cpu_cores_count ") > 0;
 }
 
 HipCard read_hip_card(const SystemView& system, const char* pci) {

@@ -16,6 +16,7 @@ struct HipCard {
   uint32_t dies = 0;          // accelerator dies (XCCs)
   uint64_t memory_bytes = 0;  // what the compute driver can give of the GPU's memory; on an APU mostly lent
   uint64_t own_bytes = 0;     // the GPU's own memory; on an APU what the firmware set aside
+  bool has_cores = false;     // its node is also the processor's: an APU, which HIP before 6.2 does not tell
 };
 
 HipCard read_hip_card(const SystemView& system, const char* pci);

@@ -55,9 +55,10 @@ Status hip_inspect(const HipLibrary& hip, uint32_t index, const SystemView& syst
   format_text(out->arch, sizeof out->arch, "%.*s", int(std::min<size_t>(strcspn(properties->arch, ":"), 31)),
               properties->arch);
   format_text(out->driver, sizeof out->driver, "%s", version);
-  out->unified_memory = properties->integrated != 0;
   hip_pci(*properties, out->pci);
   *card = read_hip_card(system, out->pci);
+  if (card->has_cores) properties->integrated = 1;
+  out->unified_memory = properties->integrated != 0;
   out->memory_bytes = hip_memory_bytes(*properties, *card);
   out->reserve_bytes = reserve_of(out->memory_bytes);
   out->max_allocation_bytes = out->memory_bytes;

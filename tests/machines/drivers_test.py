@@ -75,6 +75,14 @@ class Drivers(MachineTest):
         self.machine.add_hip("/opt/rocm/lib/libamdhip64.so.7", device_line(), "abort open")
         self.check_opening("hip", r"ends the process that opens it \(signal 6, Aborted\): hipErrorNoBinaryForGpu")
 
+    @needs("hip")
+    def test_a_page_fault_is_told(self):  # row 5
+        """ROCr's function is found in the library that the runtime has opened for itself alone."""
+        self.machine.add_hip("/opt/rocm/lib/libamdhip64.so.7", device_line(), "fault open")
+        self.machine.copy(FAKES / "libfake_rocr.so", "/opt/rocm/lib/libhsa-runtime64.so.1")
+        err = self.told("run", "-m", "/model.gguf", "-p", "a", "-n", "1", "--device", "hip0", code=1)[1]
+        self.assertIn("was lost (a page fault: a kernel used memory at 0xdead000)", " ".join(err.split()))
+
     @needs("vulkan")
     def test_what_was_opened_well_is_remembered(self):
         self.machine.add_vulkan(vulkan_line())

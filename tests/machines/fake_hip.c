@@ -2,6 +2,7 @@
  *   version 71526333            of the runtime
  *   device gfx1100 0000:03:00.0 0 24576 20480 Radeon    target, address, integrated, MiB in all, free, name
  *   abort init | segv count | hang count | print count | exit load | segv open    what happens in which call
+ *   fault open    a page fault in the libhsa-runtime64 beside it, which it has opened for itself alone
  * It computes nothing: memory cannot be allocated. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,7 +20,24 @@ struct device {
 static struct device devices[128];
 static int device_count, version = 70200000;
 static char deeds[16][2][32];
-static int deed_count;
+static int deed_count, has_faulted;
+static void* rocr;
+
+/* Opens ROCr as newer runtimes do: none of its functions can be found through this library. */
+static void open_rocr(const char* runtime) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s", runtime);
+  strcpy(strrchr(path, '/'), "/libhsa-runtime64.so.1");
+  rocr = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* A kernel's page fault, which ROCr reports. */
+static void page_fault(void) {
+  void (*fault)(void) = rocr ? (void (*)(void))dlsym(rocr, "fake_page_fault") : NULL;
+  if (!fault) fputs("there is no ROCr\n", stderr), _exit(3);
+  fault();
+  has_faulted = 1;
+}
 
 static void maybe(const char* call) {
   for (int i = 0; i < deed_count; ++i) {
@@ -32,6 +50,7 @@ static void maybe(const char* call) {
       for (;;) pause();
     if (!strcmp(deed, "print")) printf("amdgpu.ids: No such file or directory\n"), fflush(stdout);
     if (!strcmp(deed, "vanish")) device_count = 0;
+    if (!strcmp(deed, "fault")) page_fault();
   }
 }
 
@@ -51,6 +70,7 @@ __attribute__((constructor)) static void read_role(void) {
       ++deed_count;
   }
   if (file) fclose(file);
+  open_rocr(self.dli_fname);
   maybe("load");
 }
 
@@ -104,16 +124,21 @@ NOT_SUPPORTED(hipHostRegister)
 NOT_SUPPORTED(hipHostUnregister)
 NOT_SUPPORTED(hipHostGetDevicePointer)
 int hipStreamCreateWithFlags(void** out, unsigned flags) {
-  (void)out, (void)flags;
+  (void)flags;
   maybe("open"); /* the first call for a device that is opened */
-  return 801;
+  *out = devices;
+  return has_faulted ? 0 : 801;
+}
+int hipEventCreateWithFlags(void** out, unsigned flags) {
+  (void)flags;
+  *out = devices;
+  return has_faulted ? 0 : 801;
 }
 NOT_SUPPORTED(hipStreamDestroy)
 NOT_SUPPORTED(hipStreamQuery)
 NOT_SUPPORTED(hipStreamWaitEvent)
 NOT_SUPPORTED(hipMemcpyAsync)
 NOT_SUPPORTED(hipMemsetD32Async)
-NOT_SUPPORTED(hipEventCreateWithFlags)
 NOT_SUPPORTED(hipEventDestroy)
 NOT_SUPPORTED(hipEventRecord)
 NOT_SUPPORTED(hipEventQuery)

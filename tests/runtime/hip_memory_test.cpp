@@ -34,9 +34,9 @@ struct Rig {
                "heap_type " + std::to_string(heap) + "\nsize_in_bytes " + std::to_string(bytes) +
                    "\nflags 0\nwidth 256\n");
   }
-  void set_node(const std::string& more) {
-    tree.write(kNode + "properties",
-               "cpu_cores_count 0\n" + more + "location_id 768\ndomain 0\ndrm_render_minor 128\n");
+  void set_node(const std::string& more, uint32_t cores = 0) {
+    tree.write(kNode + "properties", "cpu_cores_count " + std::to_string(cores) + "\n" + more +
+                                         "location_id 768\ndomain 0\ndrm_render_minor 128\n");
   }
   DeviceInfo described() {  // known of a device for which this build has no code too
     DeviceInfo info;
@@ -96,6 +96,20 @@ TEST_CASE("hip: an APU has what the compute driver lends it", "[runtime][hip]") 
   rig.tree.add_memory(kCard, 64 * kGiB, 4 * kGiB, 16 * kGiB, 0);
   rig.add_bank(0, 1, 64 * kGiB);
   CHECK(rig.open()->memory_free() == 60 * kGiB);
+}
+
+TEST_CASE("hip: an APU that HIP before 6.2 does not tell is known by the compute driver", "[runtime][hip]") {
+  Rig rig;
+  rig.orders.set("VERSION", "60100000");
+  rig.set_bytes("MEMORY", 512 * kMiB);  // what the firmware set aside
+  rig.tree.add_memory(kCard, 512 * kMiB, 100 * kMiB, 96 * kGiB, kGiB);
+  rig.add_bank(0, 1, 40 * kGiB);
+  rig.set_node("simd_count 32\nsimd_per_cu 2\n");
+  CHECK(!rig.described().unified_memory);
+  CHECK(rig.described().memory_bytes == 512 * kMiB);
+  rig.set_node("simd_count 32\nsimd_per_cu 2\n", 16);
+  CHECK(rig.described().unified_memory);
+  CHECK(rig.described().memory_bytes == 40 * kGiB);
 }
 
 TEST_CASE("hip: RDNA's units are not pairs, and dies are known", "[runtime][hip]") {
