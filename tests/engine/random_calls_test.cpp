@@ -49,6 +49,10 @@ void take_events(Request& request, Written* to) {
     if (event.token.token != kNoToken) to->push_back({event.token.token, event.token.logprob});
 }
 
+struct Happened {
+  uint64_t full = 0, set_back = 0;  // calls that found no pages, and requests that were set back
+};
+
 // Random calls on a few sessions, and random requests beside them.
 class RandomCalls {
  public:
@@ -56,7 +60,7 @@ class RandomCalls {
       : file_(windowed(model.golden, model.key, model.window)),
         reference_(file_),
         with_requests_(!model.key),
-        sessions_(file_, kSessions + (with_requests_ ? kRequests : 0), 1536),
+        sessions_(file_, kSessions + (with_requests_ ? kRequests : 0), with_requests_ ? 1536 : 1024),
         requests_(sessions_, how_requests_run(seed)),
         alone_(reference_.sessions, {.prefix_cache = false}),
         random_(seed) {
@@ -70,8 +74,7 @@ class RandomCalls {
     for (auto& session : open_) session = sessions_.open();
   }
 
-  // How many requests were set back.
-  uint64_t run(int calls) {
+  Happened run(int calls) {
     for (int i = 0; i < calls; ++i) {
       INFO("call " << i);
       Session& session = *open_[random_() % kSessions];
@@ -98,11 +101,10 @@ class RandomCalls {
           eval(session);
       }
     }
-    CHECK(full_ > 0);
     CHECK(again_ > 0);
     count_requests();
     CHECK((cached_ > 0) == with_requests_);
-    return set_back_;
+    return {full_, set_back_};
   }
   // All pages are free again when all sessions are gone.
   void check_clean() {
@@ -186,10 +188,15 @@ class RandomCalls {
       REQUIRE((whole || result.reason == StopReason::Context));
       if (!whole && answers[i].empty()) continue;
       wanted[i].max_tokens = uint32_t(answers[i].size());
+      REQUIRE(reference_.session->truncate(0).ok());  // so that there are pages for it
       const std::shared_ptr<Request> alone = alone_.add(std::move(wanted[i]), 100);
       alone_.run();
       Written expected;
       take_events(*alone, &expected);
+      RequestResult of_alone;
+      REQUIRE(alone->ended(&of_alone));
+      INFO(of_alone.error);
+      REQUIRE(of_alone.status.ok());
       REQUIRE(answers[i] == expected);
     }
   }
@@ -272,32 +279,42 @@ class RandomCalls {
   uint64_t cached_ = 0, set_back_ = 0;
 };
 
-uint64_t run_random_calls(std::span<const Windowed> models, int calls, uint32_t seed = 7) {
-  uint64_t set_back = 0;
+Happened run_random_calls(std::span<const Windowed> models, int calls, uint32_t seed = 7) {
+  Happened all;
   for (const Windowed& model : models) {
     INFO(model.golden << ", seed " << seed);
     RandomCalls random(model, seed);
-    set_back += random.run(calls);
+    const Happened one = random.run(calls);
+    all.full += one.full;
+    all.set_back += one.set_back;
     random.check_clean();
   }
-  return set_back;
+  return all;
 }
 
 }  // namespace
 
 TEST_CASE("cache groups: random calls give the bits of reading a text from its beginning",
           "[engine][groups]") {
-  run_random_calls(kWindowedModels, 200);
+  CHECK(run_random_calls(kWindowedModels, 200).full > 0);
 }
 
 TEST_CASE("states: random calls give the bits of reading a text from its beginning", "[engine][groups]") {
-  CHECK(run_random_calls(kHybridModels, 200) > 0);
+  const Happened all = run_random_calls(kHybridModels, 200);
+  CHECK(all.full > 0);
+  CHECK(all.set_back > 0);
 }
 
 TEST_CASE("states: many random calls give the bits of reading a text from its beginning",
           "[.long][engine][groups]") {
+  Happened states, windows;
   for (uint32_t seed = 1; seed <= 4; ++seed) {
-    run_random_calls(kHybridModels, 500, seed);
-    run_random_calls(kWindowedModels, 500, seed);
+    const Happened of_states = run_random_calls(kHybridModels, 500, seed);
+    states.full += of_states.full;
+    states.set_back += of_states.set_back;
+    windows.full += run_random_calls(kWindowedModels, 500, seed).full;
   }
+  CHECK(states.full > 0);
+  CHECK(states.set_back > 0);
+  CHECK(windows.full > 0);
 }
