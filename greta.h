@@ -694,6 +694,8 @@ typedef struct greta_model_info {
   uint64_t token_bytes;      /* The weights that are read for one generated token. */
   uint64_t identity;         /* A hash of the metadata, the tensor list and some bytes of each tensor of the
                               * file that was loaded. */
+  uint32_t recurrent_layers; /* Layers that keep a state in place of keys and values. */
+  uint32_t reserved;
 } greta_model_info;
 
 /* Describes a model. Set struct_size of out_info before the call. */
@@ -1612,6 +1614,11 @@ typedef struct greta_service_info {
   uint64_t generated_tokens;      /* tokens that these have generated, as in greta_request_result. */
   uint64_t failed;                /* Requests that have ended with a failure. */
   uint64_t ended[8];              /* The others that have ended, by greta_stop_reason. */
+  uint64_t host_ns;               /* The time that the thread of the service has worked for steps and not
+                                   * waited for the device: it plans them, chooses tokens, and hands events
+                                   * out. On a device that computes beside the host, part of it passes during
+                                   * a step. Steps of a second model, which guesses, count as the host's. */
+  uint64_t reread_tokens;         /* The sum of reread_tokens of the requests that have ended. */
 } greta_service_info;
 
 /* Says what the service does, as of its last step. Set struct_size of out_info before the call. */
@@ -1689,8 +1696,10 @@ typedef struct greta_request_options {
                               * is also a GRETA_EVENT_PROGRESS after each step that has read a piece. */
   uint32_t reserved4;        /* 0. */
   uint32_t share_state;      /* 1: `state` is trusted, and other requests get its pages from the prefix cache.
-                              * GRETA_ERROR_UNSUPPORTED for models whose layers keep states, since a saved
-                              * state of theirs stands behind its last token alone, and behind no page. */
+                              * A saved state of a model whose layers keep states stands behind its last token
+                              * alone. So the tokens of such a state must fill whole pages of 64; for others
+                              * it is GRETA_ERROR_UNSUPPORTED. If they are the whole prompt of a request with
+                              * no_answer, nothing is computed. */
   uint32_t call_pieces;      /* 1: calls of tools come while they are written, where a model writes their
                               * arguments as JSON: GRETA_EVENT_CALL_START, then GRETA_EVENT_CALL_PIECE, then
                               * GRETA_EVENT_TOOL_CALL. */
@@ -1701,6 +1710,10 @@ typedef struct greta_request_options {
   size_t adapter_count;
   const greta_draft_options* draft; /* Who guesses tokens, in place of draft_tokens, of which one must be 0 or
                               * NULL. It is copied. */
+  uint32_t sampled_logprobs; /* 1: the probabilities of logprobs and top_logprobs are those by which the token
+                              * was drawn: of the candidates that the sampler's steps and the grammar have
+                              * left, which are listed alone. Tokens of the prompt keep the model's own. */
+  uint32_t reserved5;        /* 0. */
 } greta_request_options;
 
 /* Adds a request. What is wrong with the options is said here; what goes wrong later ends the request.
@@ -1780,7 +1793,8 @@ typedef struct greta_request_event {
   int32_t token;             /* Each token of the answer comes with one event, which may have no text, as in
                               * greta_generate_options. -1: a further part of the same token's text, or text
                               * that was held back. */
-  float logprob;             /* Natural logarithm, of the model's own probability; 0 if not asked for. */
+  float logprob;             /* Natural logarithm, of the model's own probability unless sampled_logprobs is
+                              * set; 0 if not asked for. */
   const char* text;          /* [bytes] valid UTF-8, with a NUL behind it. */
   size_t bytes;
   const char *id, *name, *arguments; /* arguments is a JSON object. */
@@ -1851,6 +1865,9 @@ typedef struct greta_request_result {
   uint32_t reasoning_tokens; /* How many of the generated tokens are reasoning. */
   uint32_t draw_steps;       /* The steps that made the generated tokens. */
   uint32_t draft_stopped;    /* 1: memory lacked for guesses, so that the answer went on without. */
+  uint32_t reread_tokens;    /* Tokens that were computed again, after pages were lost, or where a step failed
+                              * that may have changed states. */
+  uint32_t reserved2;
 } greta_request_result;
 
 /* Says how a request has ended, after GRETA_EVENT_END. A request that failed gives the status and the error

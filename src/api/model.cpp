@@ -170,6 +170,7 @@ greta_status greta_model_describe(const greta_model* model, greta_model_info* ou
     info.weights_bytes = m.store.file_bytes();
     info.token_bytes = m.store.token_bytes();
     info.identity = m.identity;
+    info.recurrent_layers = m.shape.recurrent_layers;
     return write_result(info, out_info);
   });
 }

@@ -86,6 +86,7 @@ Status read_flags(const greta_request_options& o, RequestOptions* out) {
   GRETA_TRY(read_flag(o.keep_state, "keep_state", &out->keep_state));
   GRETA_TRY(read_flag(o.call_pieces, "call_pieces", &out->call_pieces));
   GRETA_TRY(read_flag(o.share_state, "share_state", &out->share_state));
+  GRETA_TRY(read_flag(o.sampled_logprobs, "sampled_logprobs", &out->sampled));
   out->use_cache = !no_cache;
   if (o.prompt_events > 2)
     return fail(Code::Argument, "prompt_events is %u, expected 0 to 2", o.prompt_events);
@@ -160,6 +161,7 @@ Status read_request_options(const greta_model& model, const Executor& executor,
   GRETA_TRY(check_reserved(o.reserved2));
   GRETA_TRY(check_reserved(o.reserved3));
   GRETA_TRY(check_reserved(o.reserved4));
+  GRETA_TRY(check_reserved(o.reserved5));
   GRETA_TRY(read_flags(o, out));
   GRETA_TRY(read_writing(o, out));
   out->priority = o.priority;

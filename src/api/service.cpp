@@ -119,6 +119,8 @@ greta_status greta_service_describe(greta_service* service, greta_service_info* 
     info.generated_tokens = state.counts.generated_tokens;
     info.failed = state.counts.failed;
     std::copy_n(state.counts.ended, kStopReasons, info.ended);
+    info.host_ns = state.counts.host_ns;
+    info.reread_tokens = state.counts.reread_tokens;
     return write_result(info, out_info);
   });
 }
@@ -261,6 +263,7 @@ greta_status greta_request_finish(greta_request* request, greta_request_result* 
     result.reasoning_tokens = from.reasoning_tokens;
     result.draw_steps = from.draw_steps;
     result.draft_stopped = from.draft_stopped;
+    result.reread_tokens = from.reread_tokens;
     if (out_result) GRETA_TRY(write_result(result, out_result));
     return from.status.ok() ? from.status : fail(from.status.code, "%s", from.error);
   });

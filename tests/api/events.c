@@ -1,5 +1,6 @@
-/* events MODEL: what a service tells of the ends of requests where nothing runs it.
- * C99 and greta.h alone. */
+/* events MODEL: what a service tells of the ends of requests where nothing runs it, and of the probabilities
+ * of tokens. C99 and greta.h alone. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,13 +62,47 @@ static int tell_of_ends(void) {
   return 0;
 }
 
+/* The probabilities by which tokens were drawn are those of what top_k has left, and are 1 together. */
+static int list_probabilities(uint32_t top_k) {
+  const int32_t tokens[] = {1, 40, 50, 60};
+  greta_sampling_options sampling = {.struct_size = sizeof sampling, .temperature = 1.5f, .seed = 5};
+  greta_request_options options = {.struct_size = sizeof options, .tokens = tokens, .token_count = 4};
+  greta_service_options serve = {.struct_size = sizeof serve, .own_thread = 1};
+  greta_executor_options sizes = {.struct_size = sizeof sizes, .context = 128};
+  greta_request_event event = {.struct_size = sizeof event};
+  greta_service* service = NULL;
+  greta_request* request = NULL;
+  size_t count = 0;
+  serve.executor = &sizes;
+  sampling.top_k = top_k;
+  options.max_tokens = 6, options.ignore_end = 1, options.sampling = &sampling;
+  options.logprobs = options.sampled_logprobs = 1, options.top_logprobs = 8;
+  CHECK(greta_service_open(model, &serve, &service) == GRETA_OK);
+  CHECK(greta_service_add(service, &options, &request) == GRETA_OK);
+  while (greta_request_next(request, UINT64_MAX, &event) == GRETA_OK && event.kind != GRETA_EVENT_END) {
+    double sum = 0, own = 0;
+    if (event.token < 0) continue;
+    CHECK(event.top_count == top_k);
+    for (size_t i = 0; i < top_k; ++i) {
+      CHECK(i == 0 || event.top[i].logprob <= event.top[i - 1].logprob);
+      sum += exp(event.top[i].logprob);
+      own = event.top[i].token == event.token ? event.top[i].logprob : own;
+    }
+    CHECK(fabs(sum - 1) < 1e-5 && (float)own == event.logprob);
+    ++count;
+  }
+  CHECK(count == 6);
+  greta_request_close(request), greta_service_close(service);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   greta_runtime_options on_cpu = {.struct_size = sizeof on_cpu, .device = "cpu"};
   greta_source source = {.struct_size = sizeof source, .path = argc > 1 ? argv[1] : "model.gguf"};
   greta_model_options load = {.struct_size = sizeof load, .source = &source};
   CHECK(greta_runtime_open(&on_cpu, &runtime) == GRETA_OK);
   CHECK(greta_model_open(runtime, &load, &model) == GRETA_OK);
-  if (tell_of_ends()) return 1;
+  if (tell_of_ends() || list_probabilities(1) || list_probabilities(5)) return 1;
   greta_model_close(model), greta_runtime_close(runtime);
   return puts("all ends were told") < 0;
 }

@@ -72,6 +72,11 @@ TEST_CASE("service: what is wrong is refused, and the service goes on", "[api][s
   options.logprobs = 2;
   refused(options, GRETA_ERROR_ARGUMENT);
   options = ask(tokens, 1);
+  options.sampled_logprobs = 1;  // without logprobs
+  refused(options, GRETA_ERROR_ARGUMENT);
+  options.logprobs = 1, options.sampled_logprobs = 2;
+  refused(options, GRETA_ERROR_ARGUMENT);
+  options = ask(tokens, 1);
   options.stop_count = 1;
   refused(options, GRETA_ERROR_ARGUMENT);
   const greta_message system = {"system", "1t", nullptr};

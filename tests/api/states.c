@@ -84,7 +84,7 @@ static int count_ends(void) {
   CHECK(info.ended[GRETA_STOP_LENGTH] >= 2 && info.failed == 0); /* some may end before they are closed */
   CHECK(info.ended[GRETA_STOP_LENGTH] + info.ended[GRETA_STOP_CANCELLED] == 2 + kPlaces + 200 * kPlaces);
   CHECK(info.generated_tokens >= 2 * 5 && info.prompt_tokens >= 2 * kPrompt + 200 * kPlaces * 5);
-  CHECK(info.steps > 0 && info.step_ns > 0);
+  CHECK(info.steps > 0 && info.step_ns > 0 && info.host_ns > 0);
   return 0;
 }
 

@@ -2,7 +2,9 @@
 // and numbers of rows are checked.
 #include "engine/serve/step_clock.h"
 
+#include <chrono>
 #include <map>
+#include <thread>
 
 #include "engine/serve_rig.h"
 
@@ -117,4 +119,24 @@ TEST_CASE("step clock: the first step of a size makes its plan, and is not count
   CHECK(clock.rows_within(50 * kMs, 512) == 64);
   CHECK(clock.rows_within(39 * kMs, 512) == 32);
   CHECK(clock.rows_within(50 * kMs, 32) == 32);
+}
+
+TEST_CASE("step clock: the host's time is that in which nobody waits for the device", "[serve][clock]") {
+  constexpr uint64_t kHost = 2 * kMs, kDevice = 20 * kMs;
+  const auto sleeps = [](uint64_t ns) {
+    return [ns] { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); };
+  };
+  for (const bool ahead : {false, true}) {
+    Rig rig({.context = 256, .sequences = 2, .cache_tokens = 512}, {}, ahead);
+    rig.submissions.on_submit = sleeps(kHost);
+    rig.submissions.on_event_wait = sleeps(kDevice);
+    const auto request = rig.add(request_of(some_tokens(10, 1), 5));
+    const uint64_t begun = now_ns();
+    rig.run();
+    const uint64_t all = now_ns() - begun;
+    const SchedulerCounts counts = rig.scheduler->counts();
+    CHECK(counts.steps >= 5);
+    CHECK(counts.host_ns >= counts.steps * kHost);
+    CHECK(counts.host_ns + counts.steps * kDevice <= all);
+  }
 }

@@ -15,6 +15,7 @@ struct Submissions {
   uint64_t waits = 0;                                // for everything, as copies of a sequence's cache do
   uint64_t fail_wait_at = 0;                         // this one fails, counted from 1; 0: none does
   uint64_t event_waits = 0, fail_event_wait_at = 0;  // likewise for an event
+  std::function<void()> on_event_wait = {};
   Status next() {
     ++count;
     if (on_submit) on_submit();
@@ -51,6 +52,7 @@ class FaultyStream final : public Stream {
     return inner_->wait();
   }
   Status wait(const Event& event) override {
+    if (submissions_.on_event_wait) submissions_.on_event_wait();
     if (++submissions_.event_waits == submissions_.fail_event_wait_at)
       return fail(submissions_.code, "a wait for an event fails");
     return inner_->wait(event);

@@ -481,6 +481,8 @@ class greta_model_info(Structure):
     weights_bytes: int
     token_bytes: int
     identity: int
+    recurrent_layers: int
+    reserved: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("vocab_size", c_uint32),
@@ -496,6 +498,8 @@ class greta_model_info(Structure):
         ("weights_bytes", c_uint64),
         ("token_bytes", c_uint64),
         ("identity", c_uint64),
+        ("recurrent_layers", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -1001,6 +1005,8 @@ class greta_service_info(Structure):
     generated_tokens: int
     failed: int
     ended: Any
+    host_ns: int
+    reread_tokens: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("waiting", c_uint32),
@@ -1020,6 +1026,8 @@ class greta_service_info(Structure):
         ("generated_tokens", c_uint64),
         ("failed", c_uint64),
         ("ended", c_uint64 * 8),
+        ("host_ns", c_uint64),
+        ("reread_tokens", c_uint64),
     ]
 
 
@@ -1121,6 +1129,8 @@ class greta_request_options(Structure):
     adapter_scales: Any
     adapter_count: int
     draft: Any
+    sampled_logprobs: int
+    reserved5: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("max_tokens", c_uint32),
@@ -1160,6 +1170,8 @@ class greta_request_options(Structure):
         ("adapter_scales", POINTER(c_float)),
         ("adapter_count", c_size_t),
         ("draft", POINTER(greta_draft_options)),
+        ("sampled_logprobs", c_uint32),
+        ("reserved5", c_uint32),
     ]
 
 
@@ -1297,6 +1309,8 @@ class greta_request_result(Structure):
     reasoning_tokens: int
     draw_steps: int
     draft_stopped: int
+    reread_tokens: int
+    reserved2: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("reason", c_uint32),
@@ -1317,6 +1331,8 @@ class greta_request_result(Structure):
         ("reasoning_tokens", c_uint32),
         ("draw_steps", c_uint32),
         ("draft_stopped", c_uint32),
+        ("reread_tokens", c_uint32),
+        ("reserved2", c_uint32),
     ]
 
 

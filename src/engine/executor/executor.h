@@ -128,8 +128,9 @@ class Executor {
     uint64_t ns, bytes, flops;  // of all its launches together; `bytes` are those that must move
   };
   Status profile(std::span<const Row> rows, void (*on_stage)(void* user, const Stage& stage), void* user);
-  const float* logits() const;                      // [rows with Output::Logits of the last step][vocab]
-  const float* hidden() const { return logits(); }  // [rows with Output::Hidden of the last step][width]
+  uint64_t waited_ns() const { return waited_ns_; }  // for the device, in steps so far
+  const float* logits() const;                       // [rows with Output::Logits of the last step][vocab]
+  const float* hidden() const { return logits(); }   // [rows with Output::Hidden of the last step][width]
   // The token drawn after `position`. It is there after the wait for its flight, until kDrawnPositions more
   // are submitted.
   uint32_t drawn(uint32_t sequence, uint32_t position) const;
@@ -371,6 +372,8 @@ class Executor {
   Status prepare(std::span<const Row> rows, const Planned** out);
   Status know_tokens(std::span<const Row>* rows);
   Status log_tokens(std::span<const Row> rows);
+  template <class Wait>
+  Status wait_for(uint64_t step, Wait&& wait);
   Status land(uint32_t flight);
   Status land_all();
   Status cross(const Segment& from, const Segment& to, uint32_t tokens);
@@ -455,8 +458,9 @@ class Executor {
   std::vector<SharingRow> sharing_;          // of the step that is being prepared
   std::vector<uint32_t> output_rows_there_;  // the beginning of its output_row as the device has it
   Flight flights_[kFlights];
-  uint32_t flight_ = 0;               // the flight that is being recorded or comes next
-  uint64_t steps_ = 0;                // that were told to a listener
+  uint32_t flight_ = 0;  // the flight that is being recorded or comes next
+  uint64_t steps_ = 0;   // that were told to a listener
+  uint64_t waited_ns_ = 0;
   std::optional<LaunchClock> clock_;  // where launches are listened to
   std::vector<Row> known_rows_;
   std::vector<std::shared_ptr<const AdapterList>> adapters_;  // by sequence

@@ -18,17 +18,25 @@ Status Executor::wait_all() {
   });
 }
 
+// Waits for the device, which on a processor is to compute.
+template <class Wait>
+Status Executor::wait_for(uint64_t step, Wait&& wait) {
+  Span span(model_.spans, SpanKind::Wait, "wait");
+  span.event.number = step;
+  const uint64_t begun = now_ns();
+  const Status ended = wait();
+  waited_ns_ += now_ns() - begun;
+  return ended;
+}
+
 // Waits for a step that is under way. How it ended is kept for whoever submitted it.
 Status Executor::land(uint32_t index) {
   Flight& flight = flights_[index];
   if (!flight.under_way) return {};
   flight.under_way = false;
-  Status ended;
-  {
-    Span span(model_.spans, SpanKind::Wait, "wait");
-    span.event.number = flight.step.number;
-    ended = on_device(model_, model_.placement.output(), ends().stream->wait(flight.done));
-  }
+  const Status ended = wait_for(flight.step.number, [&] {
+    return on_device(model_, model_.placement.output(), ends().stream->wait(flight.done));
+  });
   flight.outcome = ended.code;
   if (ended.ok()) tell_step(flight);
   return ended;
@@ -90,10 +98,7 @@ Status Executor::cross_behind(std::span<const Segment> segments, size_t index, u
   const Segment& segment = segments[index];
   Stream& stream = *on_[segment.device].stream;
   if (segment.leaves == Crossing::Stays) return stream.barrier();
-  {
-    const Span span(model_.spans, SpanKind::Wait, "wait");
-    GRETA_TRY(on_device(model_, segment.device, stream.wait()));
-  }
+  GRETA_TRY(wait_for(0, [&] { return on_device(model_, segment.device, stream.wait()); }));
   return cross(segment, segments[index + 1], tokens);
 }
 

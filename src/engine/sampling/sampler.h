@@ -4,6 +4,7 @@
 // are Philox(seed, position), as on the device. For settings that the device's kernel supports (on_device)
 // both choose the same token.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -130,6 +131,13 @@ class Sampler {
   // finite, with Argument if no candidate is left, and with Cancelled if the filter says so.
   Status choose(std::span<const float> logits, const uint64_t* allowed, std::span<const int32_t> history,
                 int32_t* out);
+
+  // What the steps of the last choice have left, of which the token was drawn: each as likely as exp(logit).
+  // The best `count` of them come first, in order.
+  std::span<const Candidate> left(size_t count) {
+    candidates_.sort_to(std::min(count, candidates_.list.size()));
+    return candidates_.list;
+  }
 
   // Tells the sampler that the sequence was truncated to `position` tokens.
   void truncate(size_t position);

@@ -39,6 +39,19 @@ void Request::add_likely(const float* row, int32_t token, RequestEvent* event) c
   }
 }
 
+// The same for a token that was just chosen, among what the sampler has left.
+void Request::add_sampled(int32_t token, RequestEvent* event) {
+  const std::span<const Candidate> left = text_.sampler.left(std::max<size_t>(options_.top, 1));
+  double sum = 0;
+  for (const Candidate& each : left) sum += std::exp(each.logit - left[0].logit);
+  const double all = left[0].logit + std::log(sum);
+  for (const Candidate& each : left) {
+    const Likely likely{each.id, float(each.logit - all)};
+    if (each.id == token) event->token = likely;
+    if (event->top.size() < options_.top) event->top.push_back(likely);
+  }
+}
+
 Request::Request(const Model& model, uint32_t context, size_t events, std::shared_ptr<Doorbell> engine,
                  RequestOptions&& options)
     : Writing(model, context, text_, options_),
@@ -74,10 +87,13 @@ Status Request::open(const Model& model, uint32_t context, size_t events, std::s
   if (int(options.prompt_logprobs) + bool(options.embed) + bool(options.state) > 1)
     return greta::fail(Code::Argument, "set at most one of prompt_logprobs, embed and state");
   options.ends_exactly |= options.keep_state && model.shape.recurrent_layers;  // its state goes no further
-  if (options.share_state && model.shape.recurrent_layers)
-    return greta::fail(
-        Code::Unsupported,
-        "share_state is not for models whose layers keep states: a saved state stands behind no page");
+  if (options.share_state && model.shape.recurrent_layers && options.state->tokens.size() % kPageTokens)
+    return greta::fail(Code::Unsupported,
+                       "share_state with a state of %zu tokens: where layers keep states, the tokens must "
+                       "fill whole pages of %u, since the state stands behind the last of them alone",
+                       options.state->tokens.size(), kPageTokens);
+  if (options.sampled && !options.logprobs)
+    return greta::fail(Code::Argument, "sampled_logprobs is set, and logprobs is not");
   // Others take nothing from a state that came from outside, unless its owner says so.
   if (options.state && !options.share_state) options.use_cache = false;
   auto request = std::make_shared<Request>(model, context, events, std::move(engine), std::move(options));
@@ -204,7 +220,8 @@ void Request::keep_state_failure(Status status) {
 bool Request::give(int32_t token, const std::string& text, const float* logits) {
   RequestEvent first;
   first.token.token = token;
-  if (options_.logprobs && logits) add_likely(logits, token, &first);
+  if (options_.logprobs && logits)
+    options_.sampled ? add_sampled(token, &first) : add_likely(logits, token, &first);
   if (!parser_ && !text.empty()) {
     made_.emplace_back();
     made_.back().text = text;

@@ -29,7 +29,8 @@ struct RequestOptions : WritingOptions {
   std::shared_ptr<const SavedState> state;  // of the prompt's beginning, whose keys and values are used
   bool share_state = false;                 // and may be left in the prefix cache
   bool keep_state = false;                  // its own state can be written when it has ended
-  uint32_t top = 0;  // how many of the likeliest tokens are listed, where logprobs are given
+  uint32_t top = 0;      // how many of the likeliest tokens are listed, where logprobs are given
+  bool sampled = false;  // these are probabilities of what the sampler has left
   // How the answer of a conversation is taken apart; null: it is text as it comes.
   std::shared_ptr<const Dialect> dialect;
   std::string prompt_text;       // of the conversation
@@ -129,6 +130,7 @@ class Request final : public Writing {
   ChatSink sink();
   std::string id_of(const ChatCall& call);
   void add_likely(const float* logits, int32_t token, RequestEvent* event) const;
+  void add_sampled(int32_t token, RequestEvent* event);
 
   const Process process_;
   const uint32_t vocab_, context_;

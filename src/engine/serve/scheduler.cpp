@@ -45,6 +45,13 @@ void Scheduler::add(std::shared_ptr<Request> request) {
 }
 
 bool Scheduler::step() {
+  const uint64_t begun = now_ns(), waited = executor_.waited_ns();
+  const bool worked = do_step();
+  if (worked) counts_.host_ns += now_ns() - begun - (executor_.waited_ns() - waited);
+  return worked;
+}
+
+bool Scheduler::do_step() {
   end_cancelled();
   resume_read();
   admit();
@@ -91,7 +98,10 @@ void Scheduler::admit() {
     }
     waiting_.admit_front();
     const Status status = start(*request);
-    if (!status.ok()) fail(*request, status);
+    if (!status.ok())
+      fail(*request, status);
+    else if (is_known(*request))
+      end(*request, StopReason::Length);
   }
 }
 
@@ -130,15 +140,25 @@ Status Scheduler::start(Request& request) {
 }
 
 // Takes the keys and values of its saved state. Where there are no pages for them, its text is read anew. The
-// last token is always computed, for its logits.
+// last token is computed, for its logits, unless nobody wants them.
 Status Scheduler::load(Request& request) {
   const SavedState& state = *request.options().state;
   while (executor_.pages().free_pages() < pages_for(state.tokens.size()))
     if (!cache_.give_up_page()) return {};
   GRETA_TRY(load_state(state, executor_, request.sequence()));
-  const size_t tokens = std::min(state.tokens.size(), request.tokens().size() - 1);
+  const size_t most = request.tokens().size() - !is_known(request);
+  const size_t tokens = std::min(state.tokens.size(), most);
   request.skip_cached(executor_.truncate(request.sequence(), uint32_t(tokens)));
+  // Behind the saved tokens there is a state only until the next step.
+  if (executor_.states() && request.options().share_state) cache_.keep(request.in_cache());
   return {};
+}
+
+// Its saved state is that behind all of its text, which shall go to the cache.
+bool Scheduler::is_known(const Request& request) const {
+  const RequestOptions& options = request.options();
+  return executor_.states() && options.share_state && options.no_answer &&
+         options.state->tokens.size() == options.tokens.size();
 }
 
 // Copies the state of a request that has ended, if its owner wants it.

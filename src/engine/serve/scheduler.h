@@ -29,6 +29,7 @@ struct SchedulerOptions {
 struct SchedulerCounts {
   uint64_t steps = 0, rows = 0, cached_tokens = 0, set_back = 0, brought_back = 0;
   uint64_t step_ns = 0;  // of all steps
+  uint64_t host_ns = 0;  // for which step() worked, and did not wait for the device
   // Of requests that have ended. `failed` are not among those by reason.
   uint64_t ended[kStopReasons] = {}, failed = 0, prompt_tokens = 0, generated_tokens = 0, reread_tokens = 0;
 
@@ -60,6 +61,7 @@ class Scheduler final : Steps::Owner {
   const PageIndex& index() const { return cache_.index(); }
 
  private:
+  bool do_step();
   void ended(Writing& writing) override { leave(static_cast<Request&>(writing), Request::Phase::Ended); }
   void ran(uint32_t rows, uint64_t ns) override;
 
@@ -70,6 +72,7 @@ class Scheduler final : Steps::Owner {
   bool pause_stalled();
   Status start(Request& request);
   Status load(Request& request);
+  bool is_known(const Request& request) const;
   size_t most_decodes();
   void plan_decodes();
   void plan_decode(Request& request);
