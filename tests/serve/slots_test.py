@@ -98,28 +98,44 @@ class Slots(ServerTest):
 
 
 class States(ServerTest):
-    """A model whose layers keep states is saved. What is saved stands behind its last token, so other texts have no use for it."""
+    """What is saved of a model whose layers keep states stands behind whole pages, where the cache can have it."""
 
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.server = Server("--slot-save-path", cls.folder.name, "--parallel", 2, model=ROOT / "tests" / "golden" / "architectures" / "granitehybrid-converted.gguf")
+        cls.server = cls.new_server()
+
+    @classmethod
+    def new_server(cls):
+        return Server("--slot-save-path", cls.folder.name, "--parallel", 2, model=ROOT / "tests" / "golden" / "architectures" / "granitehybrid-converted.gguf")
 
     @classmethod
     def tearDownClass(cls):
         super().tearDownClass()
         cls.folder.cleanup()
 
-    def test_saved_and_not_restored(self):
-        tokens = [i % 40 + 3 for i in range(100)]
+    def test_saved_and_restored(self):
+        tokens = [i % 40 + 3 for i in range(150)]
         body = {"prompt": tokens, "n_predict": 6, "temperature": 0, "ignore_eos": True, "id_slot": 1, "return_tokens": True}
         first = self.server.post("/completion", body)
         saved = self.server.post("/slots/1?action=save", {"filename": "state.bin"})
-        self.assertEqual(saved["n_saved"], 106)
+        self.assertEqual(saved["n_saved"], 128)
         self.assertEqual(saved["n_written"], pathlib.Path(self.folder.name, "state.bin").stat().st_size)
-        self.refused(400, "states", "POST", "/slots/0?action=restore", {"filename": "state.bin"})
-        # What the cache has of it goes on to be used.
-        self.assertEqual(self.server.post("/completion", body)["content"], first["content"])
+        self.assertEqual(self.server.post("/slots/1?action=erase", {})["n_erased"], 156)
+        self.assertEqual(self.server.post("/slots/0?action=restore", {"filename": "state.bin"})["n_restored"], 128)
+        again = self.server.post("/completion", body)
+        self.assertEqual((again["timings"]["cache_n"], again["content"]), (128, first["content"]))
+        other = self.new_server()  # a later one, which has read nothing
+        try:
+            other.post("/slots/0?action=restore", {"filename": "state.bin"})
+            again = other.post("/completion", body)
+            self.assertEqual((again["timings"]["cache_n"], again["content"]), (128, first["content"]))
+        finally:
+            self.assertEqual(other.stop(), 0)
+
+    def test_too_short(self):
+        self.server.post("/completion", {"prompt": [3, 4, 5], "n_predict": 2, "ignore_eos": True, "id_slot": 0})
+        self.refused(400, "less than the 64 tokens", "POST", "/slots/0?action=save", {"filename": "short.bin"})
 
 
 class NoFolder(ServerTest):

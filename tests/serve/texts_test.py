@@ -6,6 +6,7 @@ import re
 import struct
 import subprocess
 import tempfile
+import time
 
 from server import MODEL, PROGRAM, Server, ServerTest, chat_body, main, unread_body, with_numbers
 
@@ -105,6 +106,43 @@ class Completions(ServerTest):
         self.assertEqual([chunk["stop"] for chunk in chunks][-1], True)
         self.assertEqual(sum(len(chunk.get("tokens", [])) for chunk in chunks), 4)
 
+    def test_probabilities_after_sampling(self):
+        body = {"prompt": "Once upon a time", "n_predict": 12, "n_probs": 5, "seed": 3, "top_k": 3, "top_p": 1, "min_p": 0, "temperature": 1.5, "post_sampling_probs": True}
+        listed = self.server.post("/completion", body)["completion_probabilities"]
+        for each in listed:
+            probabilities = [one["prob"] for one in each["top_probs"]]
+            self.assertEqual(len(probabilities), 3)  # all that the sampler has left
+            self.assertAlmostEqual(sum(probabilities), 1, delta=1e-5)
+            self.assertEqual(probabilities, sorted(probabilities, reverse=True))
+            self.assertIn((each["id"], each["prob"]), [(one["id"], one["prob"]) for one in each["top_probs"]])
+            self.assertNotIn("logprob", each)
+        # Of three tokens at a temperature of 1.5 the model's own probabilities say the same.
+        own = self.server.post("/completion", {**body, "post_sampling_probs": False})["completion_probabilities"]
+        self.assertEqual([each["id"] for each in own], [each["id"] for each in listed])
+        for each, sampled in zip(own, listed):
+            weights = [math.exp(one["logprob"] / 1.5) for one in each["top_logprobs"][:3]]
+            for weight, one in zip(weights, sampled["top_probs"]):
+                self.assertAlmostEqual(weight / sum(weights), one["prob"], delta=1e-4)
+        greedy = self.server.post("/completion", {**body, "temperature": 0})["completion_probabilities"]
+        self.assertTrue(all([one["prob"] for one in each["top_probs"]] == [1] and each["prob"] == 1 for each in greedy))
+        chat = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 3, "logprobs": True, "top_logprobs": 2, "post_sampling_probs": True}
+        content = self.server.post("/v1/chat/completions", chat)["choices"][0]["logprobs"]["content"]
+        self.assertTrue(content and all(0 < each["prob"] <= 1 and len(each["top_probs"]) <= 2 for each in content))
+        self.refused(400, "post_sampling_probs must be", "POST", "/completion", {**body, "post_sampling_probs": "x"})
+
+    def test_where_a_rewritten_history_departs(self):
+        prompt = [i % 900 + 100 for i in range(300)]
+        ask = lambda tokens, **more: self.server.post("/completion", {"prompt": tokens, "n_predict": 2, "temperature": 0, "ignore_eos": True, "cache_salt": "history", **more})  # noqa: E731
+        first = ask(prompt, return_tokens=True)
+        self.assertNotIn("differs_at", first["timings"])  # nothing is known of it
+        longer = prompt + first["tokens"] + [500] * 40
+        self.assertNotIn("differs_at", ask(longer)["timings"])  # it goes on with all of the text
+        rewritten = longer[:200] + longer[210:]
+        again = ask(rewritten)
+        self.assertEqual((again["timings"]["cache_n"], again["timings"]["differs_at"]), (192, 200))
+        self.assertNotIn("differs_at", ask(rewritten[:50] + [7] * 50)["timings"])  # less than a page is the same
+        self.assertNotIn("differs_at", ask(rewritten[:200] + [7] * 50, cache_salt="other")["timings"])
+
     def test_embeddings(self):
         answer = self.server.post("/v1/embeddings", {"input": ["A bear.", "A dog."], "model": "any"})
         one, two = (each["embedding"] for each in answer["data"])
@@ -166,7 +204,7 @@ class Completions(ServerTest):
         def counters():
             text = self.server.ask("GET", "/metrics")[1]
             return {name: float(value) for name, value in re.findall(r"^([a-z:_]+)(?:\{model_name=\"[^\"]*\"\})? (\S+)$", text, re.M)}
-        before = counters()
+        before, began = counters(), time.monotonic()
         usage = [self.server.post("/v1/completions", {"prompt": "Once upon a time " * 30, "max_tokens": 5})["usage"] for _ in range(3)]
         after = counters()
 
@@ -179,6 +217,10 @@ class Completions(ServerTest):
         self.assertEqual(grown("vllm:prompt_tokens_total"), prompts)
         self.assertEqual(grown("vllm:prefix_cache_hits_total"), cached)
         self.assertEqual(grown("vllm:time_to_first_token_seconds_count"), 3)
+        self.assertGreater(grown("greta:step_seconds_total"), 0)
+        self.assertGreater(grown("greta:host_seconds_total"), 0)
+        self.assertLess(grown("greta:host_seconds_total"), time.monotonic() - began)
+        self.assertEqual(grown("greta:reread_tokens_total"), 0)
 
 
 class Gaps(ServerTest):

@@ -6,6 +6,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 import unittest
 
 from server import LIMIT, MODEL, PROGRAM, Server, ServerTest, main, unread_body
@@ -105,6 +106,14 @@ class Secure(ServerTest):
         with socket.create_connection(("localhost", self.server.port), timeout=LIMIT) as link, self.assertRaises((ssl.SSLError, OSError)):
             old.wrap_socket(link, server_hostname="localhost")
         self.assertEqual(self.ask("/health")[0], 200)
+
+    def test_a_handshake_that_does_not_end(self):
+        """It has as long as the head of a call, and not as long as a connection that is idle."""
+        began = time.monotonic()
+        with socket.create_connection(("localhost", self.server.port), timeout=60) as link:
+            link.sendall(b"\x16\x03\x01")
+            self.assertEqual(link.recv(1), b"")
+        self.assertGreater(time.monotonic() - began, 5)
 
     def test_files(self):
         for key, certificate, words in ((KEY, FILES / "none.pem", "certificate in"), (FILES / "none.pem", CERTIFICATE, "key in"),

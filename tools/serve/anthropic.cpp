@@ -152,11 +152,13 @@ std::shared_ptr<Ask> ask_of(const Model& model, const Fields& fields, std::strin
 
 // ---- answers ----
 
-Json usage_of(uint32_t prompt, uint32_t cached, uint32_t output) {
-  return {{"input_tokens", prompt - std::min(prompt, cached)},
-          {"cache_creation_input_tokens", 0},
-          {"cache_read_input_tokens", cached},
-          {"output_tokens", output}};
+Json usage_of(uint32_t prompt, uint32_t cached, uint32_t output, uint32_t differs_at) {
+  Json usage = {{"input_tokens", prompt - std::min(prompt, cached)},
+                {"cache_creation_input_tokens", 0},
+                {"cache_read_input_tokens", cached},
+                {"output_tokens", output}};
+  if (differs_at > 0) usage["differs_at"] = differs_at;
+  return usage;
 }
 
 const char* stop_reason(const greta_request_result& result) {
@@ -196,9 +198,9 @@ class MessageSink : public Sink {
     if (!stream_) return;
     if (!started_) start(result.prompt_tokens, result.cached_tokens);
     close();
-    tell("message_delta",
-         {{"delta", {{"stop_reason", stop_reason(result)}, {"stop_sequence", sequence()}}},
-          {"usage", usage_of(result.prompt_tokens, result.cached_tokens, result.generated_tokens)}});
+    tell("message_delta", {{"delta", {{"stop_reason", stop_reason(result)}, {"stop_sequence", sequence()}}},
+                           {"usage", usage_of(result.prompt_tokens, result.cached_tokens,
+                                              result.generated_tokens, differs_at)}});
     tell("message_stop", Json::object());
   }
 
@@ -228,7 +230,7 @@ class MessageSink : public Sink {
             {"content", Json::array()},
             {"stop_reason", nullptr},
             {"stop_sequence", nullptr},
-            {"usage", usage_of(prompt, cached, output)}};
+            {"usage", usage_of(prompt, cached, output, differs_at)}};
   }
 
   Json sequence() const {

@@ -163,6 +163,7 @@ void read_draft(const Fields& fields, Ask* ask) {
 
 void read_sampling(const Fields& fields, const greta_tokenizer* tokenizer, Ask* ask) {
   Sampling& sampling = ask->sampling;
+  if (const auto sampled = fields.flag("post_sampling_probs")) ask->sampled_logprobs = *sampled;
   for (const NumberField& field : kNumbers)
     if (const auto value = fields.number(field.name, field.least, field.most)) sampling.*field.value = *value;
   for (const WholeField& field : kWholes)
@@ -328,6 +329,7 @@ void set_all(const Ask& ask, uint64_t seed, Wanted* wanted) {
   options.prompt_logprobs = ask.prompt_logprobs ? 1 : 0;
   options.logprobs = ask.logprobs >= 0 ? 1 : 0;
   options.top_logprobs = ask.logprobs > 0 ? static_cast<uint32_t>(ask.logprobs) : 0;
+  options.sampled_logprobs = ask.logprobs >= 0 && ask.sampled_logprobs ? 1 : 0;
   if (ask.draft_kind != GRETA_DRAFT_NONE && ask.draft_tokens > 0) {
     wanted->draft.kind = ask.draft_kind;
     wanted->draft.depth = ask.draft_tokens;

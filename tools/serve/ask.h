@@ -51,6 +51,7 @@ struct Ask {
   std::vector<std::string> stops;
   int64_t max_tokens = -1;        // -1: until the context is full
   int64_t logprobs = -1;          // how many of the likeliest tokens are listed; -1: no probabilities
+  bool sampled_logprobs = false;  // they are those after sampling
   int64_t reasoning_tokens = -1;  // -1: no limit
   bool ignore_end = false, no_cache = false, no_answer = false, prompt_logprobs = false, shift = false;
   uint64_t salt = 0;

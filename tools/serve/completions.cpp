@@ -69,8 +69,8 @@ class TextSink : public Sink {
   }
 
   void done(Reply& reply) override {
-    const std::string usage =
-        ",\"usage\":" + dump(usage_json(sum_)) + ",\"timings\":" + dump(timings_json(sum_)) + "}";
+    const std::string usage = ",\"usage\":" + dump(usage_json(sum_, differs_at)) +
+                              ",\"timings\":" + dump(timings_json(sum_, differs_at)) + "}";
     if (stream_) {
       if (usage_) reply.write("data: " + head_ + ",\"choices\":[]" + usage + "\n\n");
       reply.write("data: [DONE]\n\n");

@@ -45,13 +45,14 @@ void ollama_generate(Context& context);
 void responses(Context& context);
 
 // ---- parts that several APIs share: parts.cpp ----
-Json usage_json(const greta_request_result& result);            // OpenAI's
-Json timings_json(const greta_request_result& result);          // llama.cpp's
+// `differs_at` is that of Sink.
+Json usage_json(const greta_request_result& result, uint32_t differs_at);    // OpenAI's
+Json timings_json(const greta_request_result& result, uint32_t differs_at);  // llama.cpp's
 Json progress_json(const greta_request_event& event);           // llama.cpp's, of a prompt that is read
 const char* finish_reason(const greta_request_result& result);  // OpenAI's
-// Texts of tokens beside their probabilities, in the form of chat completions.
-Json logprob_json(const greta_tokenizer* tokenizer, int32_t token, float logprob,
-                  const greta_request_event* event);
+// The text of an event's token and the likeliest ones beside their probabilities, in the form of chat
+// completions, or in llama.cpp's form of those after sampling.
+Json logprob_json(const greta_tokenizer* tokenizer, const greta_request_event& event, bool sampled);
 // A choice for each of `n` draws of the same ask.
 std::vector<JobItem> repeat(std::shared_ptr<const Ask> ask, size_t n);
 // How many tokens the prompt of the request has, without running it.

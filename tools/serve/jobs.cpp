@@ -173,12 +173,35 @@ void Jobs::leave_slot(const Running& running, bool ended_well) {
   if (running.slot < 0) return;
   const int32_t* tokens = nullptr;
   size_t count = 0;
-  const bool told = remembers_ && ended_well &&
-                    greta_request_tokens(running.request, &tokens, &count) == GRETA_OK && count > 0;
+  const bool told =
+      ended_well && greta_request_tokens(running.request, &tokens, &count) == GRETA_OK && count > 0;
   const std::lock_guard lock(mutex_);
   Place& place = places_[static_cast<size_t>(running.slot)];
   --place.users;
   if (told) place.text = {{tokens, tokens + count}, running.job->items[running.index].ask->salt};
+}
+
+// Where the prompt departs from the text of a slot, of which it has the first page at least. That is the text
+// with which it shares most. It is 0 if it goes on with all of that text.
+uint32_t Jobs::departure(const Running& running, uint32_t prompt_tokens) {
+  const int32_t* tokens = nullptr;
+  size_t count = 0;
+  if (running.slot < 0 || greta_request_tokens(running.request, &tokens, &count) != GRETA_OK) return 0;
+  const int32_t* const end = tokens + std::min<size_t>(count, prompt_tokens);
+  const uint64_t salt = running.job->items[running.index].ask->salt;
+  size_t most = kPage - 1;
+  bool departs = false;
+  const std::lock_guard lock(mutex_);
+  for (const Place& place : places_) {
+    if (place.text.salt != salt) continue;
+    const std::vector<int32_t>& text = place.text.tokens;
+    const auto [ours, theirs] = std::mismatch(tokens, end, text.begin(), text.end());
+    const auto same = static_cast<size_t>(ours - tokens);
+    if (same <= most) continue;
+    most = same;
+    departs = ours != end && theirs != text.end();
+  }
+  return departs ? static_cast<uint32_t>(most) : 0;
 }
 
 SlotText Jobs::slot_text(uint32_t number) {
@@ -318,6 +341,8 @@ void Jobs::finish(Running* running) {
     const std::lock_guard lock(mutex_);
     all_.erase(running);
   }
+  const bool whole = ended.status == GRETA_OK && ended.result.forgotten_tokens == 0;
+  if (whole) ended.differs_at = departure(*running, ended.result.prompt_tokens);
   leave_slot(*running, ended.status == GRETA_OK);
   greta_request_close(running->request);
   on_end_(ended);
@@ -327,6 +352,7 @@ void Jobs::finish(Running* running) {
   if (!job->over && ended.status != GRETA_OK) {
     fail(job.get(), error);
   } else if (!job->over && !job->left) {
+    job->sink->differs_at = ended.differs_at;
     job->sink->ended(index, ended.result);
   }
   refill(job);

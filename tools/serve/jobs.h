@@ -15,6 +15,8 @@
 
 namespace greta::serve {
 
+inline constexpr size_t kPage = 64;  // tokens of a page of the prefix cache
+
 // How an API writes an answer. begin() is called on the thread that starts the job, all else on that of the
 // jobs. `out` gathers the bytes of a stream, which are sent together.
 class Sink {
@@ -27,6 +29,9 @@ class Sink {
   virtual void done(Reply& reply) = 0;                          // all have ended
   std::string out;
   int slot = 0;  // of the request that was added last
+  // The first token of the prompt that ended last by which it departs from a text that the server remembers;
+  // 0 if there is none.
+  uint32_t differs_at = 0;
 };
 
 struct JobItem {
@@ -49,6 +54,7 @@ struct Ended {
   greta_request_result result;
   uint64_t first_token_ns = 0;  // from the call to the first token; 0: there was none
   uint64_t whole_ns = 0;
+  uint32_t differs_at = 0;  // as in Sink
 };
 
 // A request that runs, for /slots.
@@ -73,7 +79,6 @@ class Jobs {
   // Before the service is opened, which then calls this; and after it.
   void listen(greta_service_options* options);
   void open(greta_service* service, uint32_t together);
-  void remember_texts() { remembers_ = true; }  // for slot_text()
   // Throws Refused if the first request is refused. Each item gets the events of its index.
   void start(const std::string& id, const Trace& trace, std::shared_ptr<Reply> reply,
              std::unique_ptr<Sink> sink, std::vector<JobItem> items);
@@ -122,6 +127,7 @@ class Jobs {
   greta_status add(const std::shared_ptr<Job>& job);
   int take_slot(const Ask& ask);
   void leave_slot(const Running& running, bool ended_well);
+  uint32_t departure(const Running& running, uint32_t prompt_tokens);
   void run();
   bool read(Running* running);  // false: it is over
   void finish(Running* running);
@@ -144,7 +150,7 @@ class Jobs {
       starved_;  // starved: there was no place for an item
   std::vector<Place> places_;
   uint64_t taken_ = 0;
-  bool closing_ = false, cancel_all_ = false, remembers_ = false;
+  bool closing_ = false, cancel_all_ = false;
   std::atomic<size_t> active_{0};
 };
 

@@ -135,6 +135,12 @@ std::string Metrics::text(greta_service* service, const std::string& model) cons
   add("vllm:prompt_tokens_total", "counter", "Tokens of prompts.", static_cast<double>(prompt_tokens_),
       labels);
   add("vllm:generation_tokens_total", "counter", "Tokens that were generated.", generated, labels);
+  add("greta:step_seconds_total", "counter", "Time of steps of the model.", seconds_of(info.step_ns), labels);
+  add("greta:host_seconds_total", "counter",
+      "Time in which the host worked for steps and did not wait for the device.", seconds_of(info.host_ns),
+      labels);
+  add("greta:reread_tokens_total", "counter", "Tokens that were computed again.",
+      static_cast<double>(info.reread_tokens), labels);
   constexpr const char* kReasons[] = {"length",      "stop",   "context", "abort",
                                       "stop_string", "unread", "",        "error"};
   out += about("vllm:request_success_total", "counter", "Requests that ended.");

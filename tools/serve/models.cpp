@@ -259,7 +259,9 @@ void Models::note_loss(const std::string& words) {
   const std::lock_guard lock(mutex_);
   if (lost_) return;
   lost_ = true;
+  ++loss_.count;
   loss_.words = words;
+  loss_.opening = true;  // the client that hears of the loss may ask for /health at once
   woken_.notify_all();
 }
 
@@ -271,10 +273,7 @@ void Models::reopen() {
   bool again = false;
   {
     const std::lock_guard lock(mutex_);
-    ++loss_.count;
-    again = answered_;
-    loss_.opening = again;
-    answered_ = false;
+    again = std::exchange(answered_, false);
     for (const auto& hosted : hosted_) {
       if (hosted->state != Hosted::State::Loaded) continue;
       hosted->state = Hosted::State::Loading;  // Nobody takes it any more.
@@ -410,7 +409,6 @@ void Models::open(Hosted* hosted, bool may_shrink) {
       [hosted](uint64_t ns) { hosted->metrics.gap(ns); });
   open_service(hosted, may_shrink);
   if (hosted->options->draft_kind == GRETA_DRAFT_MODEL) open_second(hosted);
-  if (!options_.slot_folder.empty()) hosted->jobs->remember_texts();
   hosted->jobs->open(model.service, hosted->options->parallel);
 }
 

@@ -6,14 +6,14 @@ namespace {
 
 class NativeSink : public Sink {
  public:
-  NativeSink(const Model& model, std::string prompt, bool stream, bool probabilities, bool tokens,
-             std::vector<std::string> stops)
+  NativeSink(const Model& model, const Ask& ask, bool stream, bool tokens)
       : tokenizer_(model.tokenizer),
         name_(model.name),
-        prompt_(std::move(prompt)),
-        stops_(std::move(stops)),
+        prompt_(decode(tokenizer_, ask.tokens.data(), ask.tokens.size())),
+        stops_(ask.stops),
         stream_(stream),
-        probabilities_(probabilities),
+        probabilities_(ask.logprobs > 0),
+        sampled_(ask.sampled_logprobs),
         return_tokens_(tokens) {}
 
   void begin(Reply& reply) override {
@@ -27,8 +27,7 @@ class NativeSink : public Sink {
     }
     if (event.kind != GRETA_EVENT_TEXT && event.kind != GRETA_EVENT_REASONING) return;
     if (event.token >= 0) tokens_.push_back(event.token);
-    if (probabilities_ && event.token >= 0)
-      listed_.push_back(logprob_json(tokenizer_, event.token, event.logprob, &event));
+    if (probabilities_ && event.token >= 0) listed_.push_back(logprob_json(tokenizer_, event, sampled_));
     if (!stream_) return void(content_.append(event.text, event.bytes));
     if (event.bytes == 0) return;
     Json json = {{"index", 0},
@@ -67,7 +66,7 @@ class NativeSink : public Sink {
                  {"truncated", result_.reason == GRETA_STOP_CONTEXT},
                  {"stop_type", type},
                  {"stopping_word", word && stop < stops_.size() ? stops_[stop] : ""},
-                 {"timings", timings_json(result_)}};
+                 {"timings", timings_json(result_, differs_at)}};
     if (probabilities_) json["completion_probabilities"] = listed_;
     if (!stream_) return reply.send({200, "application/json; charset=utf-8", dump(json), {}});
     reply.write("data: " + dump(json) + "\n\n");
@@ -78,7 +77,7 @@ class NativeSink : public Sink {
   const greta_tokenizer* tokenizer_;
   std::string name_, prompt_, content_;
   std::vector<std::string> stops_;
-  const bool stream_, probabilities_, return_tokens_;
+  const bool stream_, probabilities_, sampled_, return_tokens_;
   Json tokens_ = Json::array(), listed_ = Json::array();
   greta_request_result result_ = sized<greta_request_result>();
 };
@@ -97,9 +96,7 @@ void start_native(Context& context, const Fields& fields,
   const bool stream = fields.flag("stream").value_or(false);
   if (stream && fields.flag("return_progress").value_or(false)) ask->prompt_events = 2;
   ask->tokens = prompt_of(*ask);
-  const std::string text = decode(model.tokenizer, ask->tokens.data(), ask->tokens.size());
-  auto sink = std::make_unique<NativeSink>(model, text, stream, probabilities > 0,
-                                           fields.flag("return_tokens").value_or(false), ask->stops);
+  auto sink = std::make_unique<NativeSink>(model, *ask, stream, fields.flag("return_tokens").value_or(false));
   context.start(std::move(sink), repeat(std::move(ask), 1));
 }
 

@@ -15,8 +15,13 @@ struct Choice {
 
 class ChatSink : public Sink {
  public:
-  ChatSink(const Model& model, std::string name, size_t n, bool stream, bool usage, bool logprobs)
-      : tokenizer_(model.tokenizer), stream_(stream), usage_wanted_(usage), logprobs_(logprobs), choices_(n) {
+  ChatSink(const Model& model, const Ask& ask, std::string name, size_t n, bool stream, bool usage)
+      : tokenizer_(model.tokenizer),
+        stream_(stream),
+        usage_wanted_(usage),
+        logprobs_(ask.logprobs >= 0),
+        sampled_(ask.sampled_logprobs),
+        choices_(n) {
     const char* object = stream ? "chat.completion.chunk" : "chat.completion";
     head_ = "{\"id\":" + json_string(random_id("chatcmpl-")) + ",\"object\":\"" + object +
             "\",\"created\":" + std::to_string(now_s()) + ",\"model\":" + dump(name) +
@@ -37,7 +42,7 @@ class ChatSink : public Sink {
     Json logprobs = Json::array();
     const bool in_call = event.kind == GRETA_EVENT_CALL_START || event.kind == GRETA_EVENT_CALL_PIECE;
     if (logprobs_ && event.token >= 0 && (event.kind == GRETA_EVENT_TEXT || in_call))
-      logprobs.push_back(logprob_json(tokenizer_, event.token, event.logprob, &event));
+      logprobs.push_back(logprob_json(tokenizer_, event, sampled_));
     if (in_call) return call_part(index, event, logprobs);
     if (event.kind == GRETA_EVENT_TOOL_CALL) return call(index, event);
     if (event.kind == GRETA_EVENT_PROGRESS || event.kind == GRETA_EVENT_START) return progress(event);
@@ -77,8 +82,8 @@ class ChatSink : public Sink {
   void done(Reply& reply) override {
     if (!stream_) return whole(reply);
     if (usage_wanted_)
-      reply.write("data: " + head_ + ",\"choices\":[],\"usage\":" + dump(usage_json(sum_)) +
-                  ",\"timings\":" + dump(timings_json(sum_)) + "}\n\n");
+      reply.write("data: " + head_ + ",\"choices\":[],\"usage\":" + dump(usage_json(sum_, differs_at)) +
+                  ",\"timings\":" + dump(timings_json(sum_, differs_at)) + "}\n\n");
     reply.write("data: [DONE]\n\n");
     reply.end();
   }
@@ -125,7 +130,7 @@ class ChatSink : public Sink {
     if (!logprobs.empty()) out += ",\"logprobs\":{\"content\":" + dump(logprobs) + "}";
     out += finish ? std::string(",\"finish_reason\":\"") + finish + "\"}]" : ",\"finish_reason\":null}]";
     if (finish && usage_wanted_ == false && choices_.size() == 1)
-      out += ",\"timings\":" + dump(timings_json(sum_));
+      out += ",\"timings\":" + dump(timings_json(sum_, differs_at));
     out += "}\n\n";
   }
 
@@ -144,7 +149,8 @@ class ChatSink : public Sink {
       if (logprobs_) one["logprobs"] = {{"content", choice.logprobs}, {"refusal", nullptr}};
       body += (i > 0 ? "," : "") + dump(one);
     }
-    body += "],\"usage\":" + dump(usage_json(sum_)) + ",\"timings\":" + dump(timings_json(sum_)) + "}";
+    body += "],\"usage\":" + dump(usage_json(sum_, differs_at)) +
+            ",\"timings\":" + dump(timings_json(sum_, differs_at)) + "}";
     reply.send({200, "application/json; charset=utf-8", std::move(body), extra});
   }
 
@@ -153,7 +159,7 @@ class ChatSink : public Sink {
 
  private:
   const greta_tokenizer* tokenizer_;
-  const bool stream_, usage_wanted_, logprobs_;
+  const bool stream_, usage_wanted_, logprobs_, sampled_;
   std::vector<Choice> choices_;
   std::string head_;
   greta_request_result sum_;
@@ -181,7 +187,7 @@ void chat_completions(Context& context) {
   const Json* options = fields.object("stream_options");
   const bool usage = options && Fields(*options, "stream_options.").flag("include_usage").value_or(false);
   const std::string* name = fields.text("model");
-  auto sink = std::make_unique<ChatSink>(model, name ? *name : model.name, n, stream, usage, logprobs);
+  auto sink = std::make_unique<ChatSink>(model, *ask, name ? *name : model.name, n, stream, usage);
   if (!skipped.empty()) sink->extra = {{"X-Greta-Skipped-Tools", skipped}};
   context.start(std::move(sink), repeat(std::move(ask), n));
 }

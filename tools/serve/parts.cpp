@@ -1,19 +1,22 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "endpoints.h"
 
 namespace greta::serve {
 
-Json usage_json(const greta_request_result& result) {
+Json usage_json(const greta_request_result& result, uint32_t differs_at) {
+  Json of_prompt = {{"cached_tokens", result.cached_tokens}};
+  if (differs_at > 0) of_prompt["differs_at"] = differs_at;
   return {{"prompt_tokens", result.prompt_tokens},
           {"completion_tokens", result.generated_tokens},
           {"total_tokens", result.prompt_tokens + result.generated_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", result.cached_tokens}}},
+          {"prompt_tokens_details", std::move(of_prompt)},
           {"completion_tokens_details", {{"reasoning_tokens", result.reasoning_tokens}}}};
 }
 
-Json timings_json(const greta_request_result& result) {
+Json timings_json(const greta_request_result& result, uint32_t differs_at) {
   const auto ms = [](uint64_t ns) { return static_cast<double>(ns) / 1e6; };
   const auto each = [](double time, uint32_t count) { return count > 0 ? time / count : 0.0; };
   const auto speed = [](double time, uint32_t count) { return time > 0 ? 1e3 * count / time : 0.0; };
@@ -29,6 +32,7 @@ Json timings_json(const greta_request_result& result) {
                   {"predicted_per_token_ms", each(generate, result.generated_tokens)},
                   {"predicted_per_second", speed(generate, result.generated_tokens)},
                   {"queued_ms", ms(result.queued_ns)}};
+  if (differs_at > 0) timings["differs_at"] = differs_at;
   if (result.drafted_tokens > 0) {
     timings["draft_n"] = result.drafted_tokens;
     timings["draft_n_accepted"] = result.accepted_tokens;
@@ -56,19 +60,23 @@ const char* finish_reason(const greta_request_result& result) {
   }
 }
 
-static Json one_logprob(const greta_tokenizer* tokenizer, int32_t token, float logprob) {
+static Json one_logprob(const greta_tokenizer* tokenizer, int32_t token, float logprob, bool sampled) {
   const std::string text = piece_of(tokenizer, token);
   Json bytes = Json::array();
   for (const char each : text) bytes.push_back(static_cast<unsigned char>(each));
-  return {{"id", token}, {"token", text}, {"bytes", bytes}, {"logprob", logprob}};
+  Json json = {{"id", token}, {"token", text}, {"bytes", bytes}};
+  if (sampled)
+    json["prob"] = std::exp(logprob);
+  else
+    json["logprob"] = logprob;
+  return json;
 }
 
-Json logprob_json(const greta_tokenizer* tokenizer, int32_t token, float logprob,
-                  const greta_request_event* event) {
-  Json json = one_logprob(tokenizer, token, logprob);
-  json["top_logprobs"] = Json::array();
-  for (size_t i = 0; event && i < event->top_count; ++i)
-    json["top_logprobs"].push_back(one_logprob(tokenizer, event->top[i].token, event->top[i].logprob));
+Json logprob_json(const greta_tokenizer* tokenizer, const greta_request_event& event, bool sampled) {
+  Json json = one_logprob(tokenizer, event.token, event.logprob, sampled), list = Json::array();
+  for (size_t i = 0; i < event.top_count; ++i)
+    list.push_back(one_logprob(tokenizer, event.top[i].token, event.top[i].logprob, sampled));
+  json[sampled ? "top_probs" : "top_logprobs"] = std::move(list);
   return json;
 }
 

@@ -52,8 +52,10 @@ class ResponseSink : public Sink {
     const bool cut = std::string_view(finish_reason(result_)) == "length";
     Json whole = response(cut ? "incomplete" : "completed");
     if (cut) whole["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    Json of_prompt = {{"cached_tokens", result_.cached_tokens}};
+    if (differs_at > 0) of_prompt["differs_at"] = differs_at;
     whole["usage"] = {{"input_tokens", result_.prompt_tokens},
-                      {"input_tokens_details", {{"cached_tokens", result_.cached_tokens}}},
+                      {"input_tokens_details", std::move(of_prompt)},
                       {"output_tokens", result_.generated_tokens},
                       {"output_tokens_details", {{"reasoning_tokens", result_.reasoning_tokens}}},
                       {"total_tokens", result_.prompt_tokens + result_.generated_tokens}};

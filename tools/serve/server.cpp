@@ -145,6 +145,7 @@ void Server::log_end(const Hosted& hosted, const Ended& ended) const {
                {"generate_ms", ms(result.generate_ns)},
                {"first_token_ms", ms(ended.first_token_ns)},
                {"whole_ms", ms(ended.whole_ns)}};
+  if (ended.differs_at > 0) line["differs_at"] = ended.differs_at;
   if (!ended.trace.trace.empty()) {
     line["trace_id"] = ended.trace.trace;
     line["parent_id"] = ended.trace.parent;

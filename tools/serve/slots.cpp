@@ -139,7 +139,12 @@ double ms_since(std::chrono::steady_clock::time_point began) {
 Json save(const SlotCall& call) {
   const auto began = std::chrono::steady_clock::now();
   const std::string path = call.path();
-  const SlotText text = call.text();
+  SlotText text = call.text();
+  // A state can be given back to the cache where it stands behind whole pages.
+  if (call.model().info.recurrent_layers > 0) text.tokens.resize(text.tokens.size() / kPage * kPage);
+  if (text.tokens.empty())
+    throw Refused(400, "the slot has less than the " + std::to_string(kPage) +
+                           " tokens behind which a state of this model can be saved");
   auto options = sized<greta_request_options>();
   options.tokens = text.tokens.data();
   options.token_count = text.tokens.size();

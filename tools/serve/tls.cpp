@@ -9,6 +9,7 @@
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #endif
 
@@ -22,6 +23,7 @@ using Socket = Tls::Socket;
 using Error = boost::system::error_code;
 
 constexpr size_t kPiece = 16 << 10;
+constexpr std::chrono::seconds kHandshake{10};  // as long as the head of a call has
 
 std::string ssl_text() {
   char text[256] = "unknown";
@@ -39,7 +41,8 @@ class Link : public std::enable_shared_from_this<Link> {
         from_client_(BIO_new(BIO_s_mem())),
         to_client_(BIO_new(BIO_s_mem())),
         client_(std::move(client)),
-        plain_(std::move(plain)) {
+        plain_(std::move(plain)),
+        limit_(client_.get_executor(), kHandshake) {
     SSL_set_bio(ssl_, from_client_, to_client_);  // which belong to it now
     SSL_set_accept_state(ssl_);
   }
@@ -54,6 +57,10 @@ class Link : public std::enable_shared_from_this<Link> {
   void start() {
     wait_for_client();
     wait_for_plain();
+    limit_.async_wait([link = weak_from_this()](Error) {
+      const std::shared_ptr<Link> self = link.lock();
+      if (self && !SSL_is_init_finished(self->ssl_)) self->close();
+    });
   }
 
  private:
@@ -85,6 +92,7 @@ class Link : public std::enable_shared_from_this<Link> {
     const bool failed =
         !ended && state != SSL_ERROR_WANT_READ && state != SSL_ERROR_WANT_WRITE && ERR_peek_error() != 0;
     ERR_clear_error();
+    if (SSL_is_init_finished(ssl_)) limit_.cancel();
     flush();  // an answer of the handshake, or an alert
     if (failed) return fail();
     if (to_plain_.empty()) return ended ? end_plain() : wait_for_client();
@@ -161,6 +169,7 @@ class Link : public std::enable_shared_from_this<Link> {
   SSL* ssl_;
   BIO *from_client_, *to_client_;
   Socket client_, plain_;
+  asio::steady_timer limit_;  // of the handshake
   std::string to_plain_, to_send_;
   bool writing_ = false, reads_plain_ = false, closing_ = false, failed_ = false;
 };
