@@ -199,8 +199,10 @@ double surprise(const std::vector<int>& counts, const std::vector<double>& proba
 
 }  // namespace
 
-TEST_CASE("drafts: 200 prompts of a trained model have the same text with guesses, greedy and drawn",
-          "[api][draft]") {
+namespace {
+
+// Writes behind 200 prompts of `facts` sentences, some of them drawn, with guesses and without.
+void compare_prompts(int facts) {
   const Tales tales((test_data() / "models/stories260K-f32.gguf").string());
   const char* const names[] = {"Lily", "Tom", "Mia", "Ben", "Sue", "Max", "Sara", "Tim", "Anna", "Sam"};
   const char* const things[] = {"ball", "dog",  "cat",  "hat",  "car", "boat", "bird", "cake", "doll", "tree",
@@ -210,7 +212,9 @@ TEST_CASE("drafts: 200 prompts of a trained model have the same text with guesse
   for (const char* name : names)
     for (const char* thing : things) {
       const std::string fact = std::string(name) + " had a big red " + thing + ". ";
-      const std::vector<int32_t> prompt = tales.tokens(fact + fact + name);
+      std::string text;
+      for (int i = 0; i < facts; ++i) text += fact;
+      const std::vector<int32_t> prompt = tales.tokens(text + name);
       // Every fourth one is drawn.
       REQUIRE(greta_session_seed(tales.session, uint64_t(prompts)) == GRETA_OK);
       REQUIRE(greta_session_temperature(tales.session, prompts % 4 == 3 ? 0.7f : 0) == GRETA_OK);
@@ -224,7 +228,8 @@ TEST_CASE("drafts: 200 prompts of a trained model have the same text with guesse
   CHECK(sum.accepted_tokens > 100);
 }
 
-TEST_CASE("drafts: what is drawn behind a right guess has the model's own probabilities", "[api][draft]") {
+// Compares what is drawn behind guesses with the probabilities that the model gives, for so many seeds.
+void compare_draws(uint64_t seeds) {
   const Tales tales((test_data() / "models/stories260K-f32.gguf").string());
   greta_session* session = tales.session;
   const std::string fact = "Once upon a time, there was a little girl named Lily. ";
@@ -250,7 +255,7 @@ TEST_CASE("drafts: what is drawn behind a right guess has the model's own probab
 
   std::vector<int> counts(info.vocab_size);
   int draws = 0;
-  for (uint64_t seed = 0; seed < 1500; ++seed) {
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
     REQUIRE(greta_session_truncate(session, uint32_t(prompt.size() - 1)) == GRETA_OK);
     REQUIRE(greta_session_draft_tokens(session, 7) == GRETA_OK);
     REQUIRE(greta_session_seed(session, seed) == GRETA_OK);
@@ -263,8 +268,27 @@ TEST_CASE("drafts: what is drawn behind a right guess has the model's own probab
     ++draws;
   }
   INFO(draws << " draws");
-  CHECK(draws > 1000);
+  CHECK(uint64_t(draws) * 3 > seeds * 2);
   CHECK(surprise(counts, probabilities, draws) < 3.5);
+}
+
+}  // namespace
+
+TEST_CASE("drafts: 200 prompts of a trained model have the same text with guesses, greedy and drawn",
+          "[api][draft]") {
+  compare_prompts(2);
+}
+
+TEST_CASE("drafts: 1,000 prompts of a trained model have the same text with guesses", "[.long][api][draft]") {
+  for (const int facts : {2, 3, 4, 5, 6}) compare_prompts(facts);
+}
+
+TEST_CASE("drafts: what is drawn behind a right guess has the model's own probabilities", "[api][draft]") {
+  compare_draws(1500);
+}
+
+TEST_CASE("drafts: 100,000 draws behind guesses have the model's own probabilities", "[.long][api][draft]") {
+  compare_draws(140'000);  // of which so many are behind right guesses
 }
 
 TEST_CASE("drafts: texts of a batch are guessed side by side", "[api][draft][batch]") {

@@ -115,6 +115,26 @@ class Sampling(Folder):
             self.assertEqual(out, whole[: whole.index(stop)] + "\n")
 
 
+class Drafts(Folder):
+    """Who guesses tokens changes no text."""
+    RUN = ["run", "-m", str(MODEL), "--device", "cpu", "--exact", *SHORT]
+
+    def test_a_second_model(self):
+        for more in (["--temp", "0"], ["--temp", "1", "-s", "5"]):
+            plain = self.out(*self.RUN, *more)
+            out, err = self.run_cli(*self.RUN, *more, "-md", str(MODEL), "--draft-max", "3", "-v")
+            self.assertEqual(out, plain)
+            self.assertRegex(err, r"[0-9]+ of [0-9]+ guessed tokens were right; [123]\.[0-9]+ tokens for each step")
+        self.assertEqual(self.out(*self.RUN, "--temp", "0", "-md", str(MODEL), "--spec-type", "none"), self.out(*self.RUN, "--temp", "0"))
+
+    def test_what_cannot_guess(self):
+        self.assertIn("-md FILE", self.error(2, *self.RUN, "--spec-type", "draft-simple"))
+        self.assertIn("not with --spec ngram", self.error(2, *self.RUN, "--spec-type", "ngram", "-md", str(MODEL)))
+        self.assertIn("it has no layer that drafts tokens", self.error(1, *self.RUN, "--spec-type", "draft-mtp"))
+        other = MODEL.parents[1] / "tests" / "golden" / "heads" / "qwen35-head.gguf"
+        self.assertIn("they must be the same", self.error(1, *self.RUN, "-md", str(other)))
+
+
 class Grammars(Folder):
     def test_a_grammar(self):
         alone = ["run", *SHORT, "--no-display-prompt"]

@@ -72,6 +72,28 @@ TEST_CASE("model drafts: requests write the same answers, in fewer steps where g
   CHECK(second.engine.executor->pages().free_pages() == second.engine.executor->plan().pages);
 }
 
+TEST_CASE("model drafts: texts share the steps of the second model", "[serve][draft]") {
+  const std::string draft = draft_file(true);
+  // How many steps the second model makes for these texts.
+  const auto steps_for = [&](std::initializer_list<uint32_t> texts) {
+    Rig rig({.context = 256, .sequences = 4, .cache_tokens = 64 * 24});
+    Second second(draft, {.context = 256, .sequences = 4, .cache_tokens = 1024});
+    std::vector<std::shared_ptr<Request>> handles;
+    for (const uint32_t i : texts) {
+      RequestOptions request = request_of(some_tokens(20, i), 60);
+      request.draft = {DraftKind::Model, 2};
+      request.draft.executor = second.executor();
+      handles.push_back(rig.add(request));
+    }
+    rig.run();
+    for (const auto& handle : handles) CHECK(answer_of(*handle).result.accepted_tokens > 10);
+    return second.engine.executor->submitted();
+  };
+  const uint64_t alone = steps_for({0}) + steps_for({1}) + steps_for({2}), shared = steps_for({0, 1, 2});
+  INFO(shared << " steps for three texts, " << alone << " for each alone");
+  CHECK(shared * 2 < alone);
+}
+
 TEST_CASE("model drafts: where the second model has no sequence or page left, a text goes on without",
           "[serve][draft]") {
   const bool sequences = GENERATE(true, false);

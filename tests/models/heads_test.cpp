@@ -91,16 +91,23 @@ TEST_CASE("heads: guesses do not depend on the pieces in which a text was read",
   Executor& executor = *engine.executor;
   const Tokens tokens = some_tokens(90, 4);
   std::vector<Tokens> made;
-  for (const uint32_t piece : {89u, 1u, 7u, 64u}) {
+  const std::vector<std::vector<uint32_t>> cuts = {{89}, {1}, {7}, {64}, {12, 77}, {3, 20, 5}};
+  for (const std::vector<uint32_t>& pieces : cuts) {
+    INFO("pieces of " << pieces[0] << " of " << pieces.size());
     uint32_t sequence = 0;
     require_ok(executor.acquire_sequence(&sequence));
     std::vector<std::vector<int32_t>> guesses;
-    for (uint32_t begin = 0; begin < 89; begin += piece) {
-      const uint32_t end = std::min(begin + piece, 89u), known = end + (end == 89);
+    uint32_t end = 0;
+    for (size_t i = 0; end < 89; ++i) {
+      const uint32_t begin = end;
+      end = std::min(begin + pieces[i % pieces.size()], 89u);
+      const uint32_t known = end + (end == 89);
+      Executor::HeadPart part{sequence, begin, 0, 0, std::span(tokens).first(known), 0};
+      if (end - begin > Executor::kWaitingStates) require_ok(executor.feed_head(~0ull, {&part, 1}, nullptr));
       read(engine, sequence, tokens, begin, end);
-      const Executor::HeadPart part{
-          sequence, begin, end - begin, 0, std::span(tokens).first(known), end == 89 ? kDepth : 0};
-      require_ok(executor.feed_head({&part, 1}, &guesses));
+      part.count = end - begin;
+      part.depth = end == 89 ? kDepth : 0;
+      require_ok(executor.feed_head(executor.submitted(), {&part, 1}, &guesses));
       CHECK(guesses[0].size() == (end == 89 ? kDepth : 0));
     }
     made.push_back(guesses[0]);
@@ -188,9 +195,10 @@ TEST_CASE("heads: a function that knows the text can make all guesses right, or 
 TEST_CASE("heads: requests share steps and give the same answers", "[serve][draft]") {
   const char* name = kHeads[GENERATE(0, 3)];
   const uint32_t pages = GENERATE(24u, 6u);
-  INFO(name << ", pages " << pages);
+  const bool ahead = GENERATE(false, true);
+  INFO(name << ", pages " << pages << (ahead ? ", ahead" : ""));
   const std::string file = write_model(read_head(name));
-  Rig rig({.context = 256, .sequences = 4, .cache_tokens = 64 * pages}, {}, false, file, true);
+  Rig rig({.context = 256, .sequences = 4, .cache_tokens = 64 * pages}, {}, ahead, file, true);
   std::vector<RequestOptions> requests;
   std::vector<Tokens> expected;
   for (uint32_t i = 0; i < 6; ++i) {

@@ -5,7 +5,7 @@
 // row of the last known token gives the first guess. The next ones come from the head's own hidden states,
 // and their rows are written anew when the tokens are known.
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "engine/executor/attempt.h"
 
@@ -52,6 +52,9 @@ Status Executor::head_step(std::span<const HeadRow> rows) {
   Attempt attempt(*this);
   const Planned* plan = nullptr;
   note_wants(plain);
+  // Pages that are there are written in place, also where others use them: all of them have the same tokens.
+  for (PagePool::Want& want : wants_)
+    want.begin = std::max(want.begin, uint32_t(pools_[0].table(want.sequence).size()) * kPageTokens);
   GRETA_TRY(plan_for(key, &plan));
   GRETA_TRY(pools_[0].reserve(wants_, &copies_[0]));
   GRETA_TRY(wait(flight_));
@@ -59,6 +62,9 @@ Status Executor::head_step(std::span<const HeadRow> rows) {
   GRETA_TRY(copy_pages());
   GRETA_TRY(upload_step(plain, *plan));
   GRETA_TRY(copy_states(rows));
+  flights_[flight_].clock_set.reset();
+  if (model_.spans.on())
+    flights_[flight_].step = {++steps_, now_ns(), count, outputs, rows.back().position + 1};
   const uint32_t device = model_.placement.output(), flight = flight_;
   Stream& stream = *ends().stream;
   GRETA_TRY(on_device(model_, device, plan->graphs.back()->run(stream)));
@@ -67,53 +73,93 @@ Status Executor::head_step(std::span<const HeadRow> rows) {
   attempt.keep();
   flights_[flight].under_way = true;
   flight_ = (flight_ + 1) % kFlights;
-  return wait(flight);
+  return outputs ? wait(flight) : Status{};
 }
 
-// Keeps hidden states of the last step until the tokens behind them are known.
-Status Executor::keep_states(std::span<const HeadRow> kept) {
-  if (kept.empty()) return {};
-  Recordings recordings{on_};
-  GRETA_TRY(barrier());
-  for (const HeadRow& row : kept)
-    GRETA_TRY(ends().stream->copy(hidden_state(HeadRow::From::Kept, row.sequence, 1),
-                                  hidden_state(HeadRow::From::Step, row.index, 1)));
-  GRETA_TRY(barrier());
-  GRETA_TRY(on_device(model_, model_.placement.output(), ends().stream->submit()));
-  recordings.kept = true;
+// Notes which hidden states of a step are kept when it has run: those of each sequence's last rows.
+void Executor::note_states(std::span<const Row> rows) {
+  kept_rows_.clear();
+  if (!has_head()) return;
+  for (size_t first = 0, end = 0; first < rows.size(); first = end) {
+    const uint32_t sequence = rows[first].sequence, begin = rows[first].position;
+    while (end < rows.size() && rows[end].sequence == sequence) ++end;
+    const uint32_t last = begin + uint32_t(end - first);
+    HeadEnd& head = head_ends_[sequence];
+    if (begin > head.kept_end || begin < head.kept_from) head.kept_from = begin;
+    head.kept_from = std::max(head.kept_from, last - std::min(last, kKeptStates));
+    head.kept_end = last;
+    for (uint32_t p = std::max(begin, head.kept_from); p < last; ++p)
+      kept_rows_.push_back({0, p, sequence, HeadRow::From::Step, uint32_t(first) + p - begin, false});
+  }
+}
+
+// The places of a sequence's hidden states are taken in turn.
+Status Executor::keep_states() {
+  if (kept_rows_.empty()) return {};
+  Stream& stream = *ends().stream;
+  GRETA_TRY(stream.barrier());
+  const auto place_of = [](const HeadRow& row) {
+    return row.sequence * kKeptStates + row.position % kKeptStates;
+  };
+  for (size_t first = 0, end = 0; first < kept_rows_.size(); first = end) {
+    const HeadRow& row = kept_rows_[first];
+    const uint32_t place = place_of(row);
+    for (end = first + 1; end < kept_rows_.size(); ++end) {
+      const uint32_t count = uint32_t(end - first);
+      const HeadRow& next = kept_rows_[end];
+      if (next.index != row.index + count || place_of(next) != place + count) break;
+    }
+    GRETA_TRY(stream.copy(hidden_state(HeadRow::From::Kept, place, end - first),
+                          hidden_state(HeadRow::From::Step, row.index, end - first)));
+  }
   return {};
 }
 
-// Lists the head's rows for positions that it lacks, and the one that is to be kept.
-void Executor::list_head_rows(const HeadPart& part) {
-  const HeadEnd end = head_ends_[part.sequence];
-  const auto token_behind = [&](uint32_t position) { return uint32_t(part.tokens[position + 1]); };
-  const bool own = end.position + 1 == part.begin;  // the one before is lacking
-  if (own) {
-    const uint32_t before = end.position;
-    const auto from = end.kept ? HeadRow::From::Kept : HeadRow::From::Step;  // or a neighbour's
-    head_rows_.push_back(
-        {token_behind(before), before, part.sequence, from, end.kept ? part.sequence : part.row, false});
-  }
-  const uint32_t last = part.begin + part.count;
-  for (uint32_t p = std::max(part.begin, end.position); p < last; ++p) {
-    HeadRow row{0, p, part.sequence, HeadRow::From::Step, part.row + p - part.begin, false};
-    if (p + 1 >= part.tokens.size()) {
-      kept_rows_.push_back(row);
-      break;
-    }
-    row.token = token_behind(p);
-    head_rows_.push_back(row);
-  }
-  if (!head_rows_.empty() && head_rows_.back().sequence == part.sequence)
-    head_rows_.back().output = part.depth && head_rows_.back().position + 2 == part.tokens.size();
+// Whether what the head lacks of a text is so little that it can wait for more.
+bool Executor::waits_for_head(const HeadPart& part) const {
+  const uint32_t last = part.begin + part.count, position = head_ends_[part.sequence].position;
+  return part.count && !part.depth && part.count <= kWaitingStates && last <= position + kWaitingStates;
 }
 
+// Lists the head's rows for positions that it lacks. `fresh`: the hidden states of the last step are those of
+// the part. Returns false if some are nowhere.
+bool Executor::list_head_rows(const HeadPart& part, bool fresh) {
+  const HeadEnd end = head_ends_[part.sequence];
+  const size_t listed = head_rows_.size();
+  const uint32_t last = part.begin + part.count, known = uint32_t(part.tokens.size());
+  for (uint32_t p = end.position; p < last && p + 1 < known; ++p) {
+    HeadRow row{uint32_t(part.tokens[p + 1]), p, part.sequence, HeadRow::From::Step, 0, false};
+    if (fresh && p >= part.begin) {
+      row.index = part.row + p - part.begin;
+    } else if (p >= end.kept_from && p < end.kept_end) {
+      row.from = HeadRow::From::Kept;
+      row.index = part.sequence * kKeptStates + p % kKeptStates;
+    } else if (fresh && p + 1 == part.begin) {
+      row.index = part.row;  // its neighbour's, which is not far from it
+    } else {
+      head_rows_.resize(listed);
+      return false;
+    }
+    head_rows_.push_back(row);
+  }
+  if (head_rows_.size() > listed)
+    head_rows_.back().output = part.depth && head_rows_.back().position + 2 == known;
+  return true;
+}
+
+// The index of the greatest logit, or -1 if there is none. Lanes let the compiler compare several at once.
 static int32_t likeliest(const float* logits, uint32_t count) {
-  int32_t best = -1;
-  for (uint32_t i = 0; i < count; ++i)
-    if (best < 0 ? std::isfinite(logits[i]) : logits[i] > logits[best]) best = int32_t(i);
-  return best;
+  constexpr uint32_t kLanes = 16;
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  float best[kLanes];
+  std::ranges::fill(best, kNone);
+  const auto take = [&](uint32_t lane, float logit) { best[lane] = logit > best[lane] ? logit : best[lane]; };
+  uint32_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (uint32_t lane = 0; lane < kLanes; ++lane) take(lane, logits[i + lane]);
+  for (; i < count; ++i) take(0, logits[i]);
+  const float most = *std::ranges::max_element(best);
+  return most > kNone ? int32_t(std::find(logits, logits + count, most) - logits) : -1;
 }
 
 // Takes the guesses of the head's last step, and runs it on its own hidden states for further ones.
@@ -145,18 +191,16 @@ Status Executor::chain_head(std::span<const HeadPart> parts, std::vector<std::ve
   }
 }
 
-Status Executor::feed_head(std::span<const HeadPart> parts, std::vector<std::vector<int32_t>>* guesses) {
+Status Executor::feed_head(uint64_t step, std::span<const HeadPart> parts,
+                           std::vector<std::vector<int32_t>>* guesses) {
   if (guesses) guesses->assign(parts.size(), {});
   head_rows_.clear();
-  kept_rows_.clear();
   std::vector<const HeadPart*> fed;
   for (const HeadPart& part : parts) {
-    const bool there = part.row + part.count <= states_rows_;
-    if (!part.count || !there || part.begin > head_ends_[part.sequence].position + 1) continue;
-    list_head_rows(part);
-    fed.push_back(&part);
+    const bool fresh = step == submitted_ && part.row + part.count <= states_rows_;
+    if (!waits_for_head(part) && list_head_rows(part, fresh)) fed.push_back(&part);
   }
-  states_rows_ = 0;  // they are read once
+  if (step != submitted_) guesses = nullptr;  // the logits of the step behind it may not have been read
   const size_t most = plan_.step_tokens;
   const auto outputs = std::ranges::count(head_rows_, true, &HeadRow::output);
   const bool whole =
@@ -164,10 +208,10 @@ Status Executor::feed_head(std::span<const HeadPart> parts, std::vector<std::vec
   for (HeadRow& row : head_rows_) row.output &= whole && guesses;
   for (size_t done = 0; done < head_rows_.size(); done += most)
     GRETA_TRY(head_step(std::span(head_rows_).subspan(done, std::min(most, head_rows_.size() - done))));
-  GRETA_TRY(keep_states(kept_rows_));
   for (const HeadPart* part : fed) {
     const uint32_t known = uint32_t(part->tokens.size()), last = part->begin + part->count;
-    head_ends_[part->sequence] = {std::min(last, known - 1), last >= known};
+    uint32_t& position = head_ends_[part->sequence].position;
+    position = std::max(position, std::min(last, known - 1));
   }
   return outputs && whole && guesses ? chain_head(parts, guesses) : Status{};
 }

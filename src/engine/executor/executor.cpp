@@ -33,7 +33,7 @@ void Executor::fork_sequence(uint32_t from, uint32_t to, uint32_t position) {
     state_ends_[to] = position ? state_ends_[from] : 0;
   }
   if (checkpoints_) checkpoints_->fork(from, to, position);
-  head_ends_[to] = {std::min(head_ends_[from].position, position), false};
+  head_ends_[to] = {std::min(head_ends_[from].position, position)};
 }
 
 uint32_t Executor::truncate(uint32_t sequence, uint32_t position) {
@@ -45,7 +45,9 @@ uint32_t Executor::truncate(uint32_t sequence, uint32_t position) {
   }
   for (PagePool& pool : pools_) pool.truncate(sequence, position);
   if (checkpoints_) checkpoints_->forget(sequence, position);
-  if (position <= head_ends_[sequence].position) head_ends_[sequence] = {position, false};
+  HeadEnd& head = head_ends_[sequence];
+  head.position = std::min(head.position, position);
+  head.kept_end = std::min(head.kept_end, position);
   return position;
 }
 
@@ -404,9 +406,11 @@ Status Executor::submit_piece(std::span<const Row> rows, uint32_t* out) {
   if (model_.spans.on())
     flight.step = {span.event.number = ++steps_, span.event.begin_ns, uint32_t(rows.size()),
                    host_state().output_count, rows.back().position + 1};
+  note_states(rows);
   GRETA_TRY(run(*plan));
   attempt.keep();
   states_rows_ = uint32_t(rows.size());
+  ++submitted_;
   flight.under_way = true;
   flight.outcome = Code::Ok;
   *out = flight_;

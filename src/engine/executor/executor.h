@@ -142,9 +142,12 @@ class Executor {
   struct HeadRow {
     uint32_t token, position, sequence;
     enum class From : uint8_t { Step, Head, Kept } from;  // whose hidden state
-    uint32_t index;  // a row of the last step, or of the last one of these; of what is kept, a sequence
+    uint32_t index;  // a row of the last step, or of the last one of these; of what is kept, its place
     bool output;
   };
+  // Hidden states that are kept of each sequence, those of its last positions, and as many as may wait there
+  // before the layer gets them.
+  static constexpr uint32_t kKeptStates = 32, kWaitingStates = 16;
   Status head_step(std::span<const HeadRow> rows);
   // Rows of the last step, of a text of which these tokens are known. `depth`: how many guesses are wanted.
   struct HeadPart {
@@ -152,10 +155,14 @@ class Executor {
     std::span<const int32_t> tokens;
     uint32_t depth;
   };
-  // Gives the head the rows of the last step. guesses[i] gets the tokens that may follow the text of part i.
-  Status feed_head(std::span<const HeadPart> parts, std::vector<std::vector<int32_t>>* guesses);
+  // Gives the head the rows of step number `step`, which has ended; of parts without rows, what has waited of
+  // the positions before. Where no guesses are wanted, few rows wait for others. If no step was submitted
+  // since, guesses[i] gets the tokens that may follow the text of part i.
+  Status feed_head(uint64_t step, std::span<const HeadPart> parts,
+                   std::vector<std::vector<int32_t>>* guesses);
+  uint64_t submitted() const { return submitted_; }  // the number of the step that was submitted last
   // The sequence has pages for so many positions which others have filled, the head's among them.
-  void skip_head(uint32_t sequence, uint32_t positions) { head_ends_[sequence] = {positions, false}; }
+  void skip_head(uint32_t sequence, uint32_t positions) { head_ends_[sequence] = {positions}; }
 
   // Sequences are indices below options.sequences.
   Status acquire_sequence(uint32_t* out);  // fails with Full when all are in use
@@ -251,7 +258,7 @@ class Executor {
   // Whether a step runs while the host does something else. With several devices the host carries what
   // crosses. There it is worth while to submit a step before the one before is waited for if that has no
   // outputs, as the pieces of a prompt: its first segments run while the last one of the step before does.
-  bool runs_ahead() const { return on_.size() == 1 && !has_head() && device_info(0).runs_ahead; }
+  bool runs_ahead() const { return on_.size() == 1 && device_info(0).runs_ahead; }
   bool overlaps_prompts() const { return on_.size() > 1 && !has_head(); }
   // Whether two groups of sequences should take turns in steps, so that all devices are busy. Nothing is lost
   // where devices take equally long, since a step of one group takes no longer than one of both. A processor
@@ -362,9 +369,11 @@ class Executor {
   Status load_pages(const Walk& walk, uint64_t bytes, const CacheBytes& fill);
   uint32_t spare_sequence() const { return options_.sequences; }  // owns pages while they are restored
   Status copy_states(std::span<const HeadRow> rows);
-  Status keep_states(std::span<const HeadRow> kept);
+  void note_states(std::span<const Row> rows);
+  Status keep_states();
   Slice hidden_state(HeadRow::From from, uint32_t index, uint64_t count) const;
-  void list_head_rows(const HeadPart& part);
+  bool waits_for_head(const HeadPart& part) const;
+  bool list_head_rows(const HeadPart& part, bool fresh);
   Status chain_head(std::span<const HeadPart> parts, std::vector<std::vector<int32_t>>* guesses);
   Status submit_piece(std::span<const Row> rows, uint32_t* flight);
   Status submit_deep(std::span<const Row> rows, uint32_t* flight);
@@ -435,13 +444,14 @@ class Executor {
   std::vector<uint32_t> not_there_;
   uint32_t window_;  // of most layers with a window; 0: there is none
   std::vector<bool> sequence_used_;
-  // By sequence, up to where the head has had rows, and whether the hidden state there is kept.
+  // By sequence, up to where the head has had rows, and of which positions hidden states are kept.
   struct HeadEnd {
     uint32_t position = 0;
-    bool kept = false;
+    uint32_t kept_from = 0, kept_end = 0;
   };
   std::vector<HeadEnd> head_ends_;
   std::vector<HeadRow> head_rows_, kept_rows_;
+  uint64_t submitted_ = 0;
   uint32_t states_rows_ = 0;  // rows of the last step whose hidden states are there
   std::vector<bool> sampling_changed_;
   std::vector<std::atomic<bool>> cancelled_;  // by sequence

@@ -150,6 +150,7 @@ Status Executor::run(const Planned& plan) {
     if (segments[i].brings != kNoLayer)
       GRETA_TRY(on_device(model_, d, on_[d].brought->note_use(segments[i].brings, stream)));
     if (last) {
+      GRETA_TRY(on_device(model_, d, keep_states()));
       follow_draws();
       GRETA_TRY(on_device(model_, d, stream.signal(flights_[flight_].done)));
     }

@@ -41,7 +41,7 @@ struct StepBuffers {
   Slice output_step;           // a StepState whose tokens are the rows of logits
   std::span<const std::shared_ptr<const Adapter>> adapters;  // of the step
   // Where a layer drafts tokens, hidden states of [width] values: those of a step's rows, those of the head's
-  // rows, those that it reads, each [tokens], and one of each sequence that is kept.
+  // rows, those that it reads, each [tokens], and those that are kept of each sequence.
   Slice step_states, head_states, head_inputs, kept_states;
   Slice arrives, leaves;  // host memory for what crosses, where a segment is not the whole step
   Slice residual;         // [tokens][width], of layers whose experts are on another device

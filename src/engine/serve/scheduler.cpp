@@ -56,6 +56,7 @@ bool Scheduler::do_step() {
   resume_read();
   admit();
   steps_.begin();
+  steps_.guess_together(running_);
   plan_decodes();
   plan_prompts();
   bool worked = !steps_.parts().empty();

@@ -106,6 +106,7 @@ class Session::Batch final : Steps::Owner {
   // texts, the next one begins with those that were left out.
   void fill() {
     steps_.begin();
+    steps_.guess_together(writers_);
     const size_t count = writers_.size(), first = first_;
     for (size_t i = 0; i < count; ++i) {
       const size_t at = (first + i) % count;

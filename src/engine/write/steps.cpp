@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/write/model_draft.h"
+
 namespace greta {
 
 Steps::Steps(Executor& executor, Owner& owner, Thrown thrown, size_t texts, uint64_t (*now)())
@@ -104,15 +106,18 @@ Status Steps::submit(std::span<const Part> parts) {
     part.writing->add_rows(part, &rows_);
   }
   if (rows_.empty()) return {};
+  if (executor_.has_head()) (void)guarded([&] { return feed_waiting(next_.parts); });
   next_.begun_ns = now_();
   GRETA_TRY(executor_.submit(rows_, &next_.flight));
+  next_.number = executor_.submitted();
   next_.rows = uint32_t(rows_.size());
   for (const Part& part : next_.parts) part.writing->submitted(part);
   collect();
   std::swap(under_way_, next_);
   any_under_way_ = true;
-  const auto waits = [](const Part& part) {
-    return part.on_host || part.hidden || (part.writing && part.writing->guessing());
+  const uint32_t most = executor_.has_head() ? Executor::kWaitingStates : ~0u;
+  const auto waits = [&](const Part& part) {
+    return part.on_host || part.hidden || part.count > most || (part.writing && part.writing->guessing());
   };
   const auto gives = [](const Part& part) { return part.outputs > 0; };
   const bool ahead =
@@ -152,12 +157,36 @@ void Steps::feed_head() {
     head_parts_.push_back(part.writing->head_part(part, first));
     head_texts_.push_back(part.writing);
   }
-  const Status fed = guarded([&] { return executor_.feed_head(head_parts_, &guesses_); });
+  const Status fed = guarded([&] { return executor_.feed_head(under_way_.number, head_parts_, &guesses_); });
   for (size_t i = 0; i < head_texts_.size(); ++i)
     if (fed.ok())
       head_texts_[i]->take_guesses(std::move(guesses_[i]));
     else if (head_texts_[i]->guessing())
       head_texts_[i]->stop_draft(fed);
+}
+
+Status Steps::ask_models() {
+  std::vector<ModelAsk> asks;
+  uint32_t left = room(asking_.size()).guesses;
+  for (Writing* text : asking_)
+    if (ModelAsk ask{}; text->asks_model(left, &ask)) {
+      asks.push_back(ask);
+      left -= ask.most;
+    }
+  if (asks.size() > 1) ModelDraft::guess_together(asks);
+  return {};
+}
+
+// Many rows would take the places of hidden states that wait for the layer that drafts tokens.
+Status Steps::feed_waiting(std::span<const Part> parts) {
+  head_parts_.clear();
+  for (const Part& part : parts) {
+    if (part.count <= Executor::kWaitingStates) continue;
+    Executor::HeadPart waiting = part.writing->head_part(part, 0);
+    waiting.count = waiting.depth = 0;
+    head_parts_.push_back(waiting);
+  }
+  return head_parts_.empty() ? Status{} : executor_.feed_head(~0ull, head_parts_, nullptr);
 }
 
 }  // namespace greta

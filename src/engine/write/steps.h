@@ -31,6 +31,13 @@ class Steps {
   Writing::Room room(size_t texts) const;
   bool has_room(const Writing& writing) const { return left_.rows && (writing.on_device() || left_.choices); }
   void add(const Part& part);
+  // Lets second models guess for texts that go on, in steps that these share.
+  template <class Texts>
+  void guess_together(const Texts& texts) {
+    asking_.clear();
+    for (const auto& text : texts) asking_.push_back(&*text);
+    (void)guarded([&] { return ask_models(); });
+  }
   std::span<const Part> parts() const { return parts_; }
   // Runs what was added, as one step or, where results need it, one of each kind. A step that fails is tried
   // again in halves, down to the text that is to blame. Where it may have changed states, its texts go back
@@ -52,7 +59,7 @@ class Steps {
   struct Turn {  // a step that was submitted
     std::vector<Part> parts;
     uint32_t flight = 0, rows = 0;
-    uint64_t begun_ns = 0;
+    uint64_t begun_ns = 0, number = 0;  // Executor::submitted
   };
   template <class Act>
   Status attempt(Act&& act) {
@@ -69,6 +76,8 @@ class Steps {
   bool send_back(std::span<const Part> parts);
   void refuse(Writing& writing, Status status);
   void feed_head();
+  Status feed_waiting(std::span<const Part> parts);
+  Status ask_models();
 
   Executor& executor_;
   Owner& owner_;
@@ -79,7 +88,7 @@ class Steps {
   Writing::Room left_ = {};
   std::vector<Executor::Row> rows_;
   std::vector<Executor::HeadPart> head_parts_;
-  std::vector<Writing*> head_texts_;
+  std::vector<Writing*> head_texts_, asking_;
   std::vector<std::vector<int32_t>> guesses_;
   Turn under_way_, next_;
   bool any_under_way_ = false, turns_ = false;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/write/model_draft.h"
+
 namespace greta {
 
 constexpr uint32_t kReasoningEndTokens = 32;  // room that is kept for the text that closes the reasoning
@@ -24,6 +26,7 @@ Status Writing::begin(std::span<const std::string_view> stops, std::span<const i
   if (!(has_states() && options_.ends_exactly)) GRETA_TRY(open_draft(options_.draft, &draft_));
   if (draft_) depth_ = DraftDepth(options_.draft.depth, draft_->is_free());
   if (draft_ && options_.draft.kind == DraftKind::Head) head_ = static_cast<HeadDraft*>(draft_.get());
+  if (draft_ && options_.draft.kind == DraftKind::Model) second_ = static_cast<ModelDraft*>(draft_.get());
   parser_ = parser;
   limit_reasoning();
   if (thinks_too_long()) {  // reasoning that the prompt has opened is closed before it begins
@@ -71,7 +74,16 @@ void Writing::stop_draft(Status status) {
   guesses_.clear();
   draft_.reset();
   head_ = nullptr;
+  second_ = nullptr;
   depth_.stop();
+}
+
+bool Writing::asks_model(uint32_t most, ModelAsk* out) const {
+  most = std::min(most, depth_.depth());
+  if (!second_ || !goes_on_ || drawing_ || reading() || !most || made_for_ == text_.tokens.size())
+    return false;
+  *out = {second_, text_.tokens, most};
+  return true;
 }
 
 Executor::HeadPart Writing::head_part(const Part& part, uint32_t row) const {

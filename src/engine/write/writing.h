@@ -60,6 +60,9 @@ struct WritingResult {
   uint64_t prompt_ns = 0, generate_ns = 0;
 };
 
+struct ModelAsk;
+class ModelDraft;
+
 class Writing {
  public:
   // What a step can still take.
@@ -123,6 +126,8 @@ class Writing {
   Executor::HeadPart head_part(const Part& part, uint32_t row) const;
   void take_guesses(std::vector<int32_t>&& guesses);
   void stop_draft(Status status);  // the text goes on without guesses
+  // What it asks a second model now, for at most so many guesses. Returns false if that is nothing.
+  bool asks_model(uint32_t most, ModelAsk* out) const;
 
   Status end(StopReason reason);  // after the text that was held back
   void fail(Status status);       // error_text() belongs to `status`
@@ -203,6 +208,7 @@ class Writing {
   bool on_device_ = true;
   std::shared_ptr<DraftSource> draft_;  // null: nobody guesses
   HeadDraft* head_ = nullptr;           // the same, if it is one
+  ModelDraft* second_ = nullptr;        // the same, if it is one
   DraftDepth depth_{0};
   std::vector<int32_t> made_;     // guesses that the source has made
   size_t made_for_ = 0;           // behind so many tokens
