@@ -93,10 +93,13 @@ void Session::take_back(uint32_t position) {
   adapters_since_ = std::min(adapters_since_, position);
 }
 
-// If it fails the layer that drafts tokens has not read these, and does not guess what comes behind them.
+// Gives the layer that drafts tokens the rows of the last step, or without any those that wait before `begin`.
+// If it fails the layer has not read these, and does not guess what comes behind them.
 void Session::feed_head(uint32_t begin, uint32_t count) {
+  if (!executor_->has_head()) return;
   const Executor::HeadPart part{text_.sequence, begin, count, 0, text_.tokens, 0};
-  if (executor_->has_head()) (void)guarded([&] { return executor_->feed_head({&part, 1}, nullptr); });
+  const uint64_t step = count ? executor_->submitted() : ~uint64_t(0);
+  (void)guarded([&] { return executor_->feed_head(step, {&part, 1}, nullptr); });
 }
 
 Status Session::catch_up() {
@@ -109,6 +112,7 @@ Status Session::catch_up() {
     rows_.clear();
     for (uint32_t at = text_.fed; at < text_.fed + count; ++at)
       rows_.push_back({uint32_t(text_.tokens[at]), at, text_.sequence, Executor::Output::None});
+    feed_head(text_.fed, 0);
     GRETA_TRY(executor_->step(rows_));
     feed_head(text_.fed, count);
     text_.fed += count;
@@ -145,6 +149,7 @@ Status Session::feed(std::span<const int32_t> tokens, uint32_t most, OutputOf ou
     for (size_t i = 0; i < count; ++i)
       rows_.push_back(
           {uint32_t(tokens[done + i]), position() + uint32_t(i), text_.sequence, output(done + i)});
+    if (count > Executor::kWaitingStates) feed_head(text_.fed, 0);
     const Status status = run_piece(done + count == tokens.size());
     if (status.code == Code::Cancelled) undo.to = position();
     GRETA_TRY(status);
