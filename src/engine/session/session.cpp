@@ -93,8 +93,8 @@ void Session::take_back(uint32_t position) {
   adapters_since_ = std::min(adapters_since_, position);
 }
 
-// Gives the layer that drafts tokens the rows of the last step, or without any those that wait before `begin`.
-// If it fails the layer has not read these, and does not guess what comes behind them.
+// Gives the layer that drafts tokens the rows of the last step, or without any, those that wait before
+// `begin`. If it fails the layer has not read these, and does not guess what comes behind them.
 void Session::feed_head(uint32_t begin, uint32_t count) {
   if (!executor_->has_head()) return;
   const Executor::HeadPart part{text_.sequence, begin, count, 0, text_.tokens, 0};
