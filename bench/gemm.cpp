@@ -79,7 +79,7 @@ class Gemms {
       if (!prepared) GRETA_TRY(bench_.prepare(row, shape));
       prepared = true;
       const Variant own = {row.code.group_size[0], row.tile, row.tile_tokens, 0, 0, 0,
-                           choose_splits(call, row, shape.tokens, bench_.filter())};
+                           choose_splits({&call, 1}, row, shape.tokens, bench_.filter())};
       time_variants(row, shape, own, &row == best ? own.splits : 0);
     }
     return {};

@@ -1,6 +1,6 @@
-// What is known of a device's kernels: which are compiled, which the driver refuses, and whether products by
-// matrix instructions are right. A device has one such object, which all its models and executors share, so
-// nothing is compiled or tried twice.
+// What is known of a device's kernels: which are compiled, which the driver refuses, whether products by
+// matrix instructions are right, and which were measured to be the fastest. A device has one such object,
+// which all its models and executors share, so nothing is compiled or tried twice.
 #pragma once
 #include <condition_variable>
 #include <list>
@@ -24,6 +24,8 @@ class DeviceKernels {
 
   Device& device() { return device_; }
   RefusedKernels& refused() { return refused_; }
+  const TuningTable& tuned() const { return tuned_; }
+  void tune(TuningTable&& table) { tuned_ = std::move(table); }  // before models of the device are opened
 
   // Multiplies on the device, the first time, and excludes kernels with matrix instructions where it
   // multiplies wrong (check_matrices). The log is told so.
@@ -50,6 +52,7 @@ class DeviceKernels {
 
   Device& device_;
   RefusedKernels refused_;
+  TuningTable tuned_;
   std::mutex matrices_mutex_;
   bool tried_matrices_ = false;
   std::mutex mutex_;                         // of the entries and their states

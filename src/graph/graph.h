@@ -84,7 +84,7 @@ class GretaGraph {
   Status add_first(std::span<const Call>* calls, uint32_t bucket);
   Status add_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket);
   Status convert_input(Call& call, Form form, uint32_t depth, uint32_t bucket);
-  void split_columns(Call& call, const KernelRow& row, uint32_t bucket);
+  void split_columns(std::span<const Call> calls, Call& call, const KernelRow& row, uint32_t bucket);
   bool fuse_convert(Call convert, uint32_t bucket);
   bool already_there(std::span<const Call> calls) const;
   Temporary* temporary_of(const Slice& slice);

@@ -149,11 +149,12 @@ static uint32_t width_of_x(const Call& call) {
 
 // Chooses split-K for a product. Groups that share a tile need memory for their sums, and each tile needs a
 // counter that no other launch of the stage uses.
-void GretaGraph::split_columns(Call& call, const KernelRow& row, uint32_t bucket) {
+void GretaGraph::split_columns(std::span<const Call> calls, Call& call, const KernelRow& row,
+                               uint32_t bucket) {
   const Slice all = call.slot[kCounters];
   const uint32_t tiles = tile_count(call, row, bucket);
   if (!all.buffer) return;
-  call.matmul.splits = choose_splits(call, row, bucket, filter_);
+  call.matmul.splits = choose_splits(calls, row, bucket, filter_);
   if (call.matmul.splits == 1) return;
   if (next_counter_ + tiles > kCounterCount - kRouterCounters) next_counter_ = 0;
   call.slot[kCounters] = {all.buffer, all.offset + next_counter_ * sizeof(uint32_t),
@@ -180,7 +181,7 @@ Status GretaGraph::add_launch(std::span<const Call> calls, const KernelRow& row,
   }
   if (row.splits > 1)
     for (Call& call : command.calls)
-      if (call.op == Op::Matmul) split_columns(call, row, bucket);
+      if (call.op == Op::Matmul) split_columns(command.calls, call, row, bucket);
   make_launch(command.calls, row, bucket, filter_.device, &command.launch);
   commands_.push_back(std::move(command));
   return {};

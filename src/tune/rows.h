@@ -1,6 +1,7 @@
 // Which rows of the kernel table a device may use, and which of them cover given calls.
 #pragma once
 #include "tune/refused_kernels.h"
+#include "tune/table.h"
 
 namespace greta {
 
@@ -9,6 +10,7 @@ struct RowFilter {
   const DeviceInfo* device = nullptr;       // null: rows of any device
   bool exact = false;                       // only plain rows
   const RefusedKernels* refused = nullptr;  // rows that the driver refused; null: none
+  const TuningTable* tuned = nullptr;       // what was measured on the device; null: nothing
 };
 
 std::span<const KernelRow> candidates(const RowFilter& filter);  // rows of its backend

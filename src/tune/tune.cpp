@@ -25,13 +25,27 @@ static void describe(std::span<const Call> calls, char* text, size_t bytes) {
 // 4096 x 4096 in tiles of 128 x 128: 26 us with 4 groups for a tile, 29 with 6, 31 with 9).
 constexpr uint32_t kSmallTile = 64 * 64, kMostSums = 65536;
 
-uint32_t choose_splits(const Call& call, const KernelRow& row, uint32_t bucket, const RowFilter& filter) {
-  const uint32_t tiles = tile_count(call, row, bucket),
-                 blocks = uint32_t(divide_up(call.weight.depth, kTileColumns));
-  if (!filter.device || row.splits == 1 || tiles > kCounterCount - kRouterCounters) return 1;
-  const uint32_t area = row.tile * row.tile_tokens, together = area > kSmallTile ? 2 : 3;
-  const uint32_t most = std::min({row.splits, blocks / 2, kMostSums / area});
-  return std::clamp(filter.device->unit_count * together / tiles, 1u, std::max(most, 1u));
+uint32_t most_splits(const Call& call, const KernelRow& row, uint32_t bucket) {
+  if (row.splits <= 1 || tile_count(call, row, bucket) > kCounterCount - kRouterCounters) return 1;
+  const uint32_t blocks = uint32_t(divide_up(call.weight.depth, kTileColumns));
+  return std::max(std::min({row.splits, blocks / 2, kMostSums / (row.tile * row.tile_tokens)}), 1u);
+}
+
+// What a table says of the calls; null: nothing, or nothing of such a row.
+static const KernelChoice* tuned_for(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter) {
+  return filter.tuned && !filter.exact ? filter.tuned->find(calls, bucket) : nullptr;
+}
+
+uint32_t choose_splits(std::span<const Call> calls, const KernelRow& row, uint32_t bucket,
+                       const RowFilter& filter) {
+  const Call& call = lead_call(calls);
+  if (!filter.device || row.splits == 1) return 1;
+  const uint32_t most = most_splits(call, row, bucket);
+  const KernelChoice* tuned = tuned_for(calls, bucket, filter);
+  if (tuned && names_row(*tuned, row)) return std::clamp(tuned->splits, 1u, most);
+  const uint32_t tiles = tile_count(call, row, bucket), area = row.tile * row.tile_tokens,
+                 together = area > kSmallTile ? 2 : 3;
+  return std::clamp(filter.device->unit_count * together / tiles, 1u, most);
 }
 
 // Clocks that 256 columns of a row's tiles take on the busiest unit, by count: those of the matrix
@@ -54,9 +68,7 @@ static bool fits_better(const KernelRow& a, const KernelRow& b, std::span<const 
   if (a.rank != b.rank || !a.tile_tokens || !b.tile_tokens) return a.rank > b.rank;
   const uint64_t tokens_a = round_up(bucket, a.tile_tokens), tokens_b = round_up(bucket, b.tile_tokens);
   if (tokens_a != tokens_b) return tokens_a < tokens_b;
-  const auto splits = [&](const KernelRow& row) {
-    return choose_splits(lead_call(calls), row, bucket, filter);
-  };
+  const auto splits = [&](const KernelRow& row) { return choose_splits(calls, row, bucket, filter); };
   const auto groups = [&](const KernelRow& row) {
     uint32_t of[3];
     lead_of(calls).groups(calls, row, bucket, of);
@@ -68,7 +80,18 @@ static bool fits_better(const KernelRow& a, const KernelRow& b, std::span<const 
   return a.tile * a.tile_tokens > b.tile * b.tile_tokens;
 }
 
+// A row that is gone or does not cover the calls is no answer: the table may be of another model.
+static const KernelRow* tuned_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter) {
+  const KernelChoice* tuned = tuned_for(calls, bucket, filter);
+  if (!tuned) return nullptr;
+  Reason unasked;
+  for (const KernelRow& row : candidates(filter, calls))
+    if (names_row(*tuned, row) && covers(row, calls, bucket, filter, unasked)) return &row;
+  return nullptr;
+}
+
 const KernelRow* best_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter) {
+  if (const KernelRow* row = tuned_row(calls, bucket, filter)) return row;
   Reason unasked;
   const KernelRow* best = nullptr;
   for (const KernelRow& row : candidates(filter, calls))

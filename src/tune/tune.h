@@ -1,8 +1,10 @@
-// Chooses the kernel row that runs a sequence of calls: of those that cover it, the one with the highest
-// rank, then the one whose tile fits best. Also measures what a device can reach.
+// Chooses the kernel row that runs a sequence of calls. Of those that cover it, this is the one that a tuning
+// table names; else the one with the highest rank, then the one whose tile fits best. Also measures what a
+// device can reach.
 #pragma once
 #include "tune/matrices.h"
 #include "tune/rows.h"
+#include "tune/table_file.h"
 
 namespace greta {
 
@@ -14,8 +16,12 @@ const KernelRow* best_row(std::span<const Call> calls, uint32_t bucket, const Ro
 Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
                   const KernelRow** out);
 
-// How many groups should share a tile of y (Call::Matmul::splits), for a row with tile_tokens.
-uint32_t choose_splits(const Call& call, const KernelRow& row, uint32_t bucket, const RowFilter& filter);
+// How many groups should share a tile of y (Call::Matmul::splits), for a row with tile_tokens that covers
+// the calls.
+uint32_t choose_splits(std::span<const Call> calls, const KernelRow& row, uint32_t bucket,
+                       const RowFilter& filter);
+// The most groups that may share one.
+uint32_t most_splits(const Call& call, const KernelRow& row, uint32_t bucket);
 
 // Measures the read bandwidth over 256 MiB, as the best of a few rounds. It takes about a tenth of a second.
 Status measure_bandwidth(Device& device, uint64_t* out_bytes_per_second);

@@ -117,7 +117,7 @@ TEST_CASE(
         if (!count) continue;
         REQUIRE(choose_row({&call, 1}, bucket, filter, &chosen).ok());
         const auto groups = [&](const KernelRow& row) {
-          return uint64_t(tile_count(call, row, bucket)) * choose_splits(call, row, bucket, filter);
+          return uint64_t(tile_count(call, row, bucket)) * choose_splits({&call, 1}, row, bucket, filter);
         };
         const auto padded = [&](const KernelRow& row) { return round_up(bucket, row.tile_tokens); };
         for (uint32_t i = 0; i < count; ++i) {

@@ -114,7 +114,7 @@ Status place_model(std::span<const ModelDevice> devices, const Placement& wanted
   m.placement = placement;
   for (uint32_t d = 0; d < devices.size(); ++d) {
     ModelDevice& on = m.devices[d];
-    on.filter = {&on.device->info(), m.exact, &on.kernels->refused()};
+    on.filter = {&on.device->info(), m.exact, &on.kernels->refused(), &on.kernels->tuned()};
     if (!m.exact) GRETA_TRY(on_device(m, d, on.kernels->try_matrices(m.log)));
     GRETA_TRY(on_device(m, d, try_packing(m.gguf, on, m.log)));
   }
