@@ -69,8 +69,10 @@ static ExplainedLaunch explain(const GretaGraph::Command& command, const RowFilt
   return launch;
 }
 
-Status explain_step(const Model& model, ExecutorOptions options, Executor::FreeBytes free_bytes,
-                    const ExplainedStep& step, const std::function<bool(const ExplainedLaunch&)>& visit) {
+// Plans the segments of a step, and gives each to `visit`.
+static Status plan_step(const Model& model, ExecutorOptions options, Executor::FreeBytes free_bytes,
+                        const ExplainedStep& step, bool tuned,
+                        const std::function<Status(const Segment&, const GretaGraph&)>& visit) {
   ExecutorPlan plan;
   GRETA_TRY(Executor::plan(model, &options, free_bytes, &plan));
   if (step.tokens == 0 || step.tokens > plan.step_tokens)
@@ -82,22 +84,71 @@ Status explain_step(const Model& model, ExecutorOptions options, Executor::FreeB
   StepBuffers buffers;
   GRETA_TRY(describe_buffers(model, options, plan, &memory, &buffers));
   const StepKey key{token_bucket(step.tokens), 1, 0, true};
-  uint32_t stages = 0;
   for (const Segment& segment : segments_of(model.placement)) {
-    const RowFilter& filter = model.devices[segment.device].filter;
+    RowFilter filter = model.devices[segment.device].filter;
+    if (!tuned) filter.tuned = nullptr;
     GretaGraph graph(filter);
     GRETA_TRY(
         on_device(model, segment.device,
                   build_step(*model.arch, model.shape, model.weights(), buffers, key, &graph, segment)));
+    GRETA_TRY(visit(segment, graph));
+  }
+  return {};
+}
+
+Status explain_step(const Model& model, ExecutorOptions options, Executor::FreeBytes free_bytes,
+                    const ExplainedStep& step, const std::function<bool(const ExplainedLaunch&)>& visit) {
+  uint32_t stages = 0;
+  const auto tell = [&](const Segment& segment, const GretaGraph& graph) -> Status {
     for (const GretaGraph::Command& command : graph.commands()) {
-      ExplainedLaunch launch = explain(command, filter, step);
+      ExplainedLaunch launch = explain(command, model.devices[segment.device].filter, step);
       launch.device = segment.device;
       launch.stage += stages;
       if (!visit(launch)) return fail(Code::Cancelled, "the callback stopped the plan");
     }
     if (!graph.commands().empty()) stages += graph.commands().back().stage + 1;
-  }
-  return {};
+    return {};
+  };
+  return plan_step(model, options, free_bytes, step, true, tell);
+}
+
+// Buffers of a plan end with it, so that others stand for them, the same one for each. A form of x that the
+// planner had made becomes the float32 values again.
+static std::vector<Call> standing_alone(const GretaGraph::Command& command) {
+  static const Buffer kPlaces[kMaxFused * kSlotCount + 1];
+  std::vector<Call> calls = as_asked(command.calls);
+  std::vector<const Buffer*> met;
+  for (Call& call : calls)
+    for (Slice& slice : call.slot) {
+      if (!slice.bytes) continue;
+      const auto at = std::ranges::find(met, slice.buffer);
+      const size_t index = size_t(at - met.begin());
+      if (at == met.end()) met.push_back(slice.buffer);
+      slice.buffer = &kPlaces[index];
+    }
+  for (Call& call : calls) call.weight.slice = {}, call.weight.parts = nullptr;
+  const Form form = lead_call(command.calls).form;
+  if (form == Form::F32 || !multiplies(lead_call(command.calls).op)) return calls;
+  const bool norms = calls[0].op == Op::Norm;
+  const Call& product = calls[norms];
+  const uint64_t width = product.op != Op::MatmulExpert ? product.weight.depth
+                         : product.x_stride ? uint64_t(product.x_stride) * product.matmul_expert.x_slots
+                                            : uint64_t(product.weight.depth) * product.matmul_expert.x_slots;
+  const Slice x = {&kPlaces[kMaxFused * kSlotCount], 0, width * command.bucket * sizeof(float)};
+  for (Call& call : calls)
+    if (norms ? &call == &calls[0] : multiplies(call.op)) call.slot[kX] = x;
+  return calls;
+}
+
+Status lone_launches(const Model& model, ExecutorOptions options, Executor::FreeBytes free_bytes,
+                     uint32_t tokens, uint32_t device, std::vector<LoneLaunch>* out) {
+  const auto take = [&](const Segment& segment, const GretaGraph& graph) -> Status {
+    if (segment.device != device) return {};
+    for (const GretaGraph::Command& command : graph.commands())
+      if (command.row) out->push_back({standing_alone(command), command.bucket});
+    return {};
+  };
+  return plan_step(model, options, free_bytes, {tokens, 0}, false, take);
 }
 
 }  // namespace greta

@@ -32,4 +32,15 @@ struct ExplainedLaunch {
 Status explain_step(const Model& model, ExecutorOptions options, Executor::FreeBytes free_bytes,
                     const ExplainedStep& step, const std::function<bool(const ExplainedLaunch&)>& visit);
 
+// A launch of a step that stands apart from its model. Slices of its calls only say which are the same
+// memory.
+struct LoneLaunch {
+  std::vector<Call> calls;
+  uint32_t bucket = 1;
+};
+
+// Hands out the launches on one device of the model, as they are planned without a tuning table.
+Status lone_launches(const Model& model, ExecutorOptions options, Executor::FreeBytes free_bytes,
+                     uint32_t tokens, uint32_t device, std::vector<LoneLaunch>* out);
+
 }  // namespace greta
