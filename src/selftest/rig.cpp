@@ -126,12 +126,20 @@ const KernelRow* Rig::plain_row(std::span<const Call> calls, uint32_t bucket) co
   return find_rows(calls, bucket, filter, {&row, 1}) ? row : nullptr;
 }
 
+KernelRow Rig::with_given_code(const KernelRow& row) {
+  KernelRow given = row;
+  given.code.name = given_names_.try_emplace(row.code.name, row.code.name).first->second.c_str();
+  given.code.code = given_;
+  return given;
+}
+
 void Rig::run(std::span<const Call> calls, const KernelRow& row, uint32_t bucket) {
   const size_t index = size_t(&row - kernel_table().data());
   if (watched_) watched_->kernel = row.name;
   stop_if_asked();
   Launch launch;
-  must(harness_.prepare(calls, row, bucket, &launch));
+  const bool given = !given_.empty() && names_kernel(only_, row.name);
+  must(harness_.prepare(calls, given ? with_given_code(row) : row, bucket, &launch));
   expect(launch.access_count < kMaxAccesses, "too many accesses");
   stop_if_asked();  // once more, since the driver may have compiled for seconds
   must(harness_.launch(launch));

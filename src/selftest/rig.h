@@ -3,6 +3,7 @@
 // run_selftest() or a test catches.
 #pragma once
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -64,6 +65,8 @@ class Rig {
   // Limits the kernels to those that the pattern names ("": all), or to those for weights of one type.
   void only(const std::string& name) { only_ = name; }
   void only(QuantType type) { type_ = type; }
+  // Runs the kernels that only() names with this packed code in place of their own.
+  void give_code(const CodeBytes& code) { given_ = code; }
   // Several rigs may share one Watched.
   void watch(Watched* by) { watched_ = by; }
   bool takes(const KernelRow& row) const {
@@ -117,7 +120,11 @@ class Rig {
     if (watched_ && watched_->stop) throw Stopped{};
   }
 
+  KernelRow with_given_code(const KernelRow& row);
+
   Harness harness_;
+  CodeBytes given_;
+  std::map<const char*, std::string> given_names_;  // by KernelCode::name; another address is another kernel
   bool checked_, quick_ = false;
   std::string only_;
   std::optional<QuantType> type_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <set>
@@ -62,6 +63,7 @@ struct Part {
 struct Wanted {
   std::string kernels;  // a pattern of names, "" for all
   bool quick;           // Rig::hurry()
+  CodeBytes code = {};  // Rig::give_code()
 };
 
 Status unknown_name(const std::string& name) {
@@ -79,6 +81,7 @@ Part run_part(Device& device, const Check& check, const Wanted& wanted, std::opt
     Rig rig(device);
     rig.only(wanted.kernels);
     if (wanted.quick) rig.hurry();
+    if (!wanted.code.empty()) rig.give_code(wanted.code);
     rig.watch(watched);
     if (type) rig.only(*type);
     for (void (*run)(Rig&) : check.run) {
@@ -215,6 +218,29 @@ Status run_selftest(Device& device, const std::string& name, Report report, void
     if ((told && !report(user, result)) || !whole) return fail(Code::Cancelled, "the self-test was stopped");
   }
   return known ? Status{} : unknown_name(name);
+}
+
+Status check_kernels(Device& device, const std::string& name, const CodeBytes& code, OpResult* out) {
+  *out = {};
+  const RowFilter filter{&device.info(), false};
+  for (const Check& check : kChecks) {
+    const auto named = [&](const KernelRow& row) {
+      return name == row.name && usable(row, filter) && runs(device, check, name, row);
+    };
+    if (std::ranges::none_of(kernel_table(), named)) continue;
+    Watched watched;
+    watched.counted.assign(kernel_table().size(), false);
+    const Part part = run_part(device, check, {name, true, code}, std::nullopt, &watched);
+    out->op = check.op;
+    out->kernels += uint32_t(std::ranges::count(part.ran, true));
+    out->launches += part.launches;
+    if (out->failure.empty()) out->failure = part.failure;
+  }
+  if (out->op) return {};
+  for (const KernelRow& row : kernel_table())
+    if (name == row.name && !strcmp(row.backend, device.info().backend))
+      return fail(Code::Argument, "the device cannot run the kernel %s", name.c_str());
+  return fail(Code::Argument, "%s has no kernel %s", device.info().backend, name.c_str());
 }
 
 }  // namespace greta::selftest

@@ -1,6 +1,8 @@
 // The checks of all ops on an open device, which `greta-cli selftest` runs.
 #pragma once
 #include "selftest/checks/checks.h"
+#include "selftest/kernel_try.h"
+#include "selftest/tuning.h"
 #include "selftest/weights.h"
 
 namespace greta::selftest {
@@ -26,5 +28,9 @@ using Report = bool (*)(void* user, const OpResult& result);
 using Progress = bool (*)(void* user, const OpProgress& progress);
 Status run_selftest(Device& device, const std::string& name, Report report, void* user,
                     Progress progress = nullptr, bool quick = false);
+
+// Checks the kernels of one name, each in one shape, as run_selftest() does; `code` is packed and replaces
+// theirs unless it is empty.
+Status check_kernels(Device& device, const std::string& name, const CodeBytes& code, OpResult* out);
 
 }  // namespace greta::selftest
