@@ -265,6 +265,10 @@ typedef struct greta_runtime_options {
                                 * one by one with a clock where their barriers stand, and no barrier is added,
                                 * but a captured graph is not replayed. */
   uint32_t reserved2;          /* 0. */
+  const char* tuning_folder;   /* A folder of tuning tables, which greta_runtime_tune makes, with one file for
+                                * each device, driver and version of the kernels. A table of this device
+                                * chooses among kernels that fit; one that is damaged or of another driver is
+                                * ignored, and the log says so. With `exact` none is read. NULL: none. */
 } greta_runtime_options;
 
 #define GRETA_MAX_DEVICES 16   /* The most devices of a runtime. */
@@ -1997,6 +2001,132 @@ typedef struct greta_plan_options {
  * file  its source is read again, so it must still be there */
 GRETA_API greta_status greta_plan_explain(greta_runtime* runtime, const greta_file* file,
                                           const greta_plan_options* options);
+
+/* ---- tuning: which kernels are the fastest on this very device ------------------------------------- */
+
+typedef struct greta_tune_progress {
+  uint32_t struct_size;
+  uint32_t done, entries;    /* Entries that are behind us, and all of them. */
+  uint32_t reserved;
+  const char* entry;         /* "norm+matmul q4_k planes 4096x4096 rows 1": ops, type and layout of the
+                              * weight, its rows x columns, and the rows of the step. */
+  const char* kernel;        /* That is at work. */
+} greta_tune_progress;
+
+typedef struct greta_tune_options {
+  uint32_t struct_size;
+  uint32_t again;            /* 1: also entries that the table has already. */
+  const greta_file* const* files; /* [file_count] models whose launches are tuned. Their sources are read
+                              * again, but no weights are loaded: operands are made up. */
+  uint32_t file_count;
+  uint32_t token_count;
+  const uint32_t* tokens;    /* [token_count] of the steps that are tuned; NULL: 1, 512, 8, 4, 2, 16, 32 and
+                              * 64. */
+  const char* shapes;        /* Products beside those of the files, one a line: "q4_k 14336x4096", rows x
+                              * columns, and "gate" behind it for two of them with their gate; NULL: none. */
+  const greta_executor_options* executor; /* NULL: the defaults. */
+  uint64_t budget_ns;        /* No entry is begun after this time; 0: all are. */
+
+  /* Called before each launch that is timed; NULL: nobody is told. A non-zero value stops. */
+  int (*on_progress)(void* user, const greta_tune_progress* now);
+  void* user;                /* Passed to on_progress. */
+} greta_tune_options;
+
+typedef struct greta_tune_result {
+  uint32_t struct_size;
+  uint32_t entries;          /* That the table has now. */
+  uint32_t made;             /* Of these: that this call has made. */
+  uint32_t there;            /* Of those that were asked for: that were in the table before. */
+  uint32_t changed;          /* Of `entries`: for which another kernel is chosen than without the table. */
+  uint32_t left;             /* That were not tuned: no time was left, or they cannot be run alone. */
+  uint32_t right, wrong, refused, slow, hung; /* Candidates of those that were made, by what came of them. */
+} greta_tune_result;
+
+/* Times each way to run the products of a model on the first device of the runtime, and notes the fastest in
+ * the device's table in greta_runtime_options.tuning_folder. Runtimes that are opened later use it. Each
+ * candidate has to give the result of the plain kernels first. Candidates run in turns, on weights that no
+ * cache holds. One replaces the default only if the 95 % interval of the ratio of their times lies 1 % or
+ * more below 1. The table is written after each entry, so that a later call goes on. A kernel that ended the
+ * program or never ended is not tried again (the file beside the table whose name ends with ".trying").
+ *
+ * out_result  may be NULL; it is set after GRETA_ERROR_CANCELLED, too
+ * returns     GRETA_ERROR_CANCELLED if on_progress stopped it; GRETA_ERROR_FILE if another tune of the
+ *             device is at work, or the table cannot be written. Then the old one stays. */
+GRETA_API greta_status greta_runtime_tune(greta_runtime* runtime, const greta_tune_options* options,
+                                          greta_tune_result* out_result);
+
+/* Gives the path of that table, which need not be there.
+ *
+ * out_bytes  the length of the text. If it is above capacity, only the first bytes were written. */
+GRETA_API greta_status greta_runtime_tuning_path(const greta_runtime* runtime, char* text, size_t capacity,
+                                                 size_t* out_bytes);
+
+/* Puts a table in that place, for instance one that came from another machine with the same device. It is
+ * refused if it is damaged, or not of this device, driver and version of the kernels. */
+GRETA_API greta_status greta_runtime_tuning_import(greta_runtime* runtime, const char* text, size_t bytes);
+
+typedef struct greta_tuning_candidate {
+  uint32_t struct_size;
+  uint32_t index;            /* Of the candidate; 0: what is chosen without a table. */
+  uint32_t chosen;           /* 1: what is chosen with it. */
+  uint32_t tile, tile_tokens, splits;
+  const char* entry;         /* As in greta_tune_progress. */
+  const char* kernel;
+  const char* target;        /* What the kernel's code is for; "" for any device. */
+  const char* verdict;       /* "right", "wrong", "refused", "slow" or "hung". */
+  const char* error;         /* NMSE against the plain kernels: "1.2e-08"; "" if it is not known. */
+  const uint64_t* ns;        /* [sample_count] nanoseconds of a launch, one for each round. */
+  uint32_t sample_count;
+  uint32_t rounds;           /* That count for the ratio: 0 if there are too few. */
+  double ratio, low, high;   /* Of its time to the default's: median and 95 % interval; 0 without rounds. */
+  uint64_t bytes, flops;     /* What a launch must move and compute. */
+} greta_tuning_candidate;
+
+/* Tells what is in a table, candidate by candidate, in the table's order.
+ *
+ * on_candidate  what it is given is valid during the call; a non-zero value stops with
+ *               GRETA_ERROR_CANCELLED */
+GRETA_API greta_status greta_tuning_read(const char* text, size_t bytes,
+                                         int (*on_candidate)(void* user, const greta_tuning_candidate* from),
+                                         void* user);
+
+/* Chooses again from the samples of a table, and writes the table with these choices. From the same samples
+ * come the same bytes, on every machine. */
+GRETA_API greta_status greta_tuning_replay(const char* text, size_t bytes, greta_write_callback write,
+                                           void* user);
+
+typedef struct greta_kernel_options {
+  uint32_t struct_size;
+  uint32_t n, depth, tokens; /* Rows and columns of the weight and rows of the step of the product that is
+                              * timed; n 0: nothing is timed. */
+  const char* name;          /* Of a kernel of the device: "matmul_rows_q4_k_planes". */
+  const void* code;          /* [code_bytes] that run in place of its own: SPIR-V on Vulkan, a code object on
+                              * HIP; NULL: its own. */
+  size_t code_bytes;
+} greta_kernel_options;
+
+typedef struct greta_kernel_result {
+  uint32_t struct_size;
+  uint32_t passed;           /* 1: it computes right. 0: `failure` says what is wrong, and nothing was
+                              * timed. */
+  uint32_t kernels;          /* Rows of the kernel table that have this name and were checked. */
+  uint32_t rounds;           /* In which it was timed; 0: it was not, and `failure` says why. */
+  uint64_t launches;         /* Of the check. */
+  char failure[512];
+  double ns, given_ns;       /* Medians of a launch of the built-in code, and of `code`. */
+  double ratio, low, high;   /* Of given_ns to ns: median and 95 % interval; 0 without `code`. */
+  double error;              /* NMSE of the timed launch against the plain kernels. */
+  uint64_t bytes, flops;     /* That a launch must move and compute. */
+} greta_kernel_result;
+
+/* Checks one kernel of the runtime's first device against float64 arithmetic, as greta_runtime_selftest does
+ * in one shape, and times it on weights that no cache holds, beside the built-in code. With `code` this is
+ * how a kernel is worked on without building GRETA again.
+ *
+ * returns  GRETA_ERROR_ARGUMENT if the device has no such kernel; GRETA_ERROR_UNSUPPORTED if kernels of the
+ *          device are functions and `code` is set */
+GRETA_API greta_status greta_runtime_try_kernel(greta_runtime* runtime, const greta_kernel_options* options,
+                                                greta_kernel_result* out_result);
 
 /* All launches of one kernel in one stage of a step. */
 typedef struct greta_profile_stage {

@@ -69,6 +69,7 @@ struct greta_runtime {
   CSpans c_spans;
   greta::Spans spans;  // gives to c_spans
   bool exact = false;
+  std::string tuning_folder;          // "": none
   std::deque<RuntimeDevice> devices;  // at least one
 
   RuntimeDevice& first() { return devices[0]; }

@@ -164,6 +164,17 @@ static Status limit_devices(const greta_runtime_options& o, greta_runtime* runti
   return {};
 }
 
+// A table that cannot be used is no reason not to run.
+static void read_tables(greta_runtime* runtime) {
+  for (RuntimeDevice& device : runtime->devices) {
+    TuningTable table;
+    std::string why;
+    TableFile(runtime->tuning_folder, table_of(device.device->info())).read(&table, &why);
+    if (!why.empty()) runtime->log(LogLevel::Warning, "%s", why.c_str());
+    device.kernels->tune(std::move(table));
+  }
+}
+
 Spans CSpans::spans(bool launches) {
   const auto take = [](void* self, const SpanEvent& from) {
     const CSpans& to = *static_cast<const CSpans*>(self);
@@ -214,6 +225,8 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
     GRETA_TRY(open_devices(o.device ? o.device : "auto", device, runtime.get()));
     runtime->first().memory_limit_bytes = o.memory_limit_bytes;
     GRETA_TRY(limit_devices(o, runtime.get()));
+    if (o.tuning_folder) runtime->tuning_folder = o.tuning_folder;
+    if (!runtime->tuning_folder.empty() && !runtime->exact) read_tables(runtime.get());
     *out_runtime = runtime.release();
     return {};
   });

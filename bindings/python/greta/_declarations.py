@@ -122,6 +122,7 @@ class greta_runtime_options(Structure):
     span_user: int | None
     span_launches: int
     reserved2: int
+    tuning_folder: Text | None
     _fields_ = [
         ("struct_size", c_uint32),
         ("threads", c_uint32),
@@ -148,6 +149,7 @@ class greta_runtime_options(Structure):
         ("span_user", c_void_p),
         ("span_launches", c_uint32),
         ("reserved2", c_uint32),
+        ("tuning_folder", c_char_p),
     ]
 
 
@@ -1464,6 +1466,172 @@ class greta_plan_options(Structure):
     ]
 
 
+class greta_tune_progress(Structure):
+    struct_size: int
+    done: int
+    entries: int
+    reserved: int
+    entry: Text | None
+    kernel: Text | None
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("done", c_uint32),
+        ("entries", c_uint32),
+        ("reserved", c_uint32),
+        ("entry", c_char_p),
+        ("kernel", c_char_p),
+    ]
+
+
+class greta_tune_options(Structure):
+    struct_size: int
+    again: int
+    files: Any
+    file_count: int
+    token_count: int
+    tokens: Any
+    shapes: Text | None
+    executor: Any
+    budget_ns: int
+    on_progress: Any
+    user: int | None
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("again", c_uint32),
+        ("files", POINTER(c_void_p)),
+        ("file_count", c_uint32),
+        ("token_count", c_uint32),
+        ("tokens", POINTER(c_uint32)),
+        ("shapes", c_char_p),
+        ("executor", POINTER(greta_executor_options)),
+        ("budget_ns", c_uint64),
+        ("on_progress", CFUNCTYPE(c_int, c_void_p, POINTER(greta_tune_progress))),
+        ("user", c_void_p),
+    ]
+
+
+class greta_tune_result(Structure):
+    struct_size: int
+    entries: int
+    made: int
+    there: int
+    changed: int
+    left: int
+    right: int
+    wrong: int
+    refused: int
+    slow: int
+    hung: int
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("entries", c_uint32),
+        ("made", c_uint32),
+        ("there", c_uint32),
+        ("changed", c_uint32),
+        ("left", c_uint32),
+        ("right", c_uint32),
+        ("wrong", c_uint32),
+        ("refused", c_uint32),
+        ("slow", c_uint32),
+        ("hung", c_uint32),
+    ]
+
+
+class greta_tuning_candidate(Structure):
+    struct_size: int
+    index: int
+    chosen: int
+    tile: int
+    tile_tokens: int
+    splits: int
+    entry: Text | None
+    kernel: Text | None
+    target: Text | None
+    verdict: Text | None
+    error: Text | None
+    ns: Any
+    sample_count: int
+    rounds: int
+    ratio: float
+    low: float
+    high: float
+    bytes: int
+    flops: int
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("index", c_uint32),
+        ("chosen", c_uint32),
+        ("tile", c_uint32),
+        ("tile_tokens", c_uint32),
+        ("splits", c_uint32),
+        ("entry", c_char_p),
+        ("kernel", c_char_p),
+        ("target", c_char_p),
+        ("verdict", c_char_p),
+        ("error", c_char_p),
+        ("ns", POINTER(c_uint64)),
+        ("sample_count", c_uint32),
+        ("rounds", c_uint32),
+        ("ratio", c_double),
+        ("low", c_double),
+        ("high", c_double),
+        ("bytes", c_uint64),
+        ("flops", c_uint64),
+    ]
+
+
+class greta_kernel_options(Structure):
+    struct_size: int
+    n: int
+    depth: int
+    tokens: int
+    name: Text | None
+    code: int | None
+    code_bytes: int
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("n", c_uint32),
+        ("depth", c_uint32),
+        ("tokens", c_uint32),
+        ("name", c_char_p),
+        ("code", c_void_p),
+        ("code_bytes", c_size_t),
+    ]
+
+
+class greta_kernel_result(Structure):
+    struct_size: int
+    passed: int
+    kernels: int
+    rounds: int
+    launches: int
+    failure: Text
+    ns: float
+    given_ns: float
+    ratio: float
+    low: float
+    high: float
+    error: float
+    bytes: int
+    flops: int
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("passed", c_uint32),
+        ("kernels", c_uint32),
+        ("rounds", c_uint32),
+        ("launches", c_uint64),
+        ("failure", c_char * 512),
+        ("ns", c_double),
+        ("given_ns", c_double),
+        ("ratio", c_double),
+        ("low", c_double),
+        ("high", c_double),
+        ("error", c_double),
+        ("bytes", c_uint64),
+        ("flops", c_uint64),
+    ]
+
+
 class greta_profile_stage(Structure):
     struct_size: int
     launches: int
@@ -1605,6 +1773,12 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "greta_request_close": (None, (c_void_p,)),
     "greta_runtime_selftest": (c_uint32, (c_void_p, POINTER(greta_selftest_options), POINTER(c_uint32),)),
     "greta_plan_explain": (c_uint32, (c_void_p, c_void_p, POINTER(greta_plan_options),)),
+    "greta_runtime_tune": (c_uint32, (c_void_p, POINTER(greta_tune_options), POINTER(greta_tune_result),)),
+    "greta_runtime_tuning_path": (c_uint32, (c_void_p, c_void_p, c_size_t, POINTER(c_size_t),)),
+    "greta_runtime_tuning_import": (c_uint32, (c_void_p, c_void_p, c_size_t,)),
+    "greta_tuning_read": (c_uint32, (c_void_p, c_size_t, CFUNCTYPE(c_int, c_void_p, POINTER(greta_tuning_candidate)), c_void_p,)),
+    "greta_tuning_replay": (c_uint32, (c_void_p, c_size_t, greta_write_callback, c_void_p,)),
+    "greta_runtime_try_kernel": (c_uint32, (c_void_p, POINTER(greta_kernel_options), POINTER(greta_kernel_result),)),
     "greta_session_profile": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t, CFUNCTYPE(None, c_void_p, POINTER(greta_profile_stage)), c_void_p,)),
 }
 ENUMS: tuple[Any, ...] = (
@@ -1675,5 +1849,11 @@ STRUCTS: tuple[Any, ...] = (
     greta_plan_passed,
     greta_plan_launch,
     greta_plan_options,
+    greta_tune_progress,
+    greta_tune_options,
+    greta_tune_result,
+    greta_tuning_candidate,
+    greta_kernel_options,
+    greta_kernel_result,
     greta_profile_stage,
 )
