@@ -14,7 +14,7 @@ import time
 from support import LIMIT, MODEL, PROGRAM, CliTest, main, start
 
 COMMANDS = ["run", "chat", "info", "devices", "bench", "tokenize", "logits", "ppl", "template",
-            "selftest", "verify", "embed", "profile", "report"]
+            "selftest", "kernel", "tune", "verify", "embed", "profile", "report"]
 GREEDY = ["--temp", "0", "-c", "256"]
 # Goes on for many seconds, so that a signal finds it at work however busy the machine is.
 ENDLESS = ["--temp", "0", "-c", "8192", "--exact", "-t", "1", "--ignore-eos"]

@@ -42,6 +42,8 @@ constexpr Command kCommands[] = {
     {"ppl", "measure the perplexity of a text as llama-perplexity does", ppl_command},
     {"embed", "make vectors of texts as llama-embedding does", embed_command},
     {"selftest", "check every kernel of a device against float64 arithmetic", selftest_command},
+    {"kernel", "check and time one kernel, also with code from a file", kernel_command},
+    {"tune", "find the fastest kernels on this very device", tune_command},
 };
 
 constexpr char kWelcome[] =

@@ -54,12 +54,13 @@ void log_line(void*, greta_log_level level, const char* text) {
   if (verbosity() >= wanted && level >= GRETA_LOG_INFO) say(text);
 }
 
-// Warnings that come while a runtime is opened are about the choice of its device.
+// Warnings that come while a runtime is opened are about the choice of its device, but for those of tables.
 bool choosing_device = false;
 std::vector<std::string> choice_warnings;
 
 void log_runtime(void*, greta_log_level level, const char* text) {
-  if (level == GRETA_LOG_WARNING && choosing_device)
+  const bool of_table = !std::strncmp(text, "tuning table", 12);
+  if (level == GRETA_LOG_WARNING && choosing_device && !of_table)
     choice_warnings.emplace_back(text);
   else
     log_line(nullptr, level, text);
@@ -162,6 +163,7 @@ static Runtime open_devices(const DeviceOptions& options, const std::string& dev
   auto open = sized<greta_runtime_options>();
   search.put(&open);
   open.cache_folder = cache.c_str();
+  if (!options.untuned && !cache.empty()) open.tuning_folder = cache.c_str();
   open.threads = options.threads;
   open.device = devices.c_str();
   open.device_limits = options.memory_limits.data();

@@ -47,6 +47,8 @@ void add_device(CLI::App& app, DeviceOptions& options) {
                "use only the plain kernels, which are slow and give the same bits for every step size");
   app.add_flag("--persistent", options.persistent,
                "a decode step is one launch that stays on the GPU, on HIP devices for which it was built");
+  app.add_flag("--no-tuning", options.untuned,
+               "choose kernels by rank alone, without the table that greta-cli tune has made of the device");
 }
 
 // Whether -ngl takes this; the text of an error if not.

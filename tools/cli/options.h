@@ -29,6 +29,7 @@ struct DeviceOptions {
   uint32_t threads = 0;  // 0: one for each processor
   bool exact = false;
   bool persistent = false;
+  bool untuned = false;
   std::string graphs = "auto";  // or "on", "off"
   bool import_files = false;
   std::string gpu_layers = "auto";      // or "all", or a number

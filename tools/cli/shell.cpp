@@ -161,7 +161,7 @@ std::string manual_text(const CLI::App& app) {
          "stopped "
          "by Ctrl\\-C.\n"
          ".SH FILES\n.TP\n\\fI$XDG_STATE_HOME/greta/history\\fR\nwhat was typed in conversations\n"
-         ".TP\n\\fI$XDG_CACHE_HOME/greta\\fR\ncompiled kernels of GPUs\n"
+         ".TP\n\\fI$XDG_CACHE_HOME/greta\\fR\ncompiled kernels of GPUs, and tuning tables\n"
          ".SH EXAMPLES\n.EX\ngreta\\-cli chat \\-p \"Tell me a story about a beaver.\"\n"
          "greta\\-cli \\-m model.gguf\ngreta\\-cli info model.gguf\n.EE\n"
          ".SH SEE ALSO\nThe documentation in \\fI/usr/share/doc/greta\\fR.\n";

@@ -23,6 +23,8 @@ Action logits_command(CLI::App& app);
 Action ppl_command(CLI::App& app);
 Action embed_command(CLI::App& app);
 Action selftest_command(CLI::App& app);
+Action tune_command(CLI::App& app);
+Action kernel_command(CLI::App& app);
 Action serve_command(CLI::App& app);  // where there is a server (GRETA_SERVE)
 
 }  // namespace greta::cli
