@@ -9,6 +9,7 @@ namespace {
 
 // A scheduler over a model of four layers, whose last two are on the second device.
 struct Turns {
+  const TinyModel tiny = make_tiny(four_layers());  // whose bytes are used in place
   Submissions first, second;
   Engine engine;
   std::unique_ptr<Scheduler> scheduler;
@@ -27,7 +28,7 @@ struct Turns {
     options.executor.step_tokens = 16;
     options.wrap = faulty(first);
     if (*split) options.wrap_second = faulty(second);
-    open_engine(make_tiny(four_layers()).file, options, &engine);
+    open_engine(tiny.file, options, &engine);
     SchedulerOptions scheduling;
     scheduling.turns = turns;
     scheduler = std::make_unique<Scheduler>(*engine.executor, scheduling);
