@@ -3,6 +3,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -77,6 +78,26 @@ class Tune(CliTest):
             _, err = self.tune("--replay", path, "--export", again)
             self.assertIn("the choices are those of the file", err)
             self.assertEqual(again.read_bytes(), path.read_bytes())
+
+    def test_the_page_has_every_candidate_and_asks_for_nothing(self):
+        path = RECORDED / "cpu.jsonl"
+        page = self.cache / "page.html"
+        self.tune("--replay", path, "--report", page)
+        text = page.read_text()
+        listed = json.loads(self.tune("--replay", path, "--json")[0])
+        embedded = json.loads(re.search(r'id="table">(.*?)</script>', text).group(1))
+        self.assertEqual(embedded, listed)
+        self.assertEqual(text.count("<h2>"), len({each["entry"] for each in listed}))
+        self.assertEqual(text.count("<circle "), sum(len(each["ns"]) for each in listed))
+        self.assertEqual(text.count(", chosen</td>"), sum(each["chosen"] for each in listed))
+        for each in listed:
+            if each["high"] and not each["default"]:
+                self.assertIn(f"<td>{each['ratio']:.3f} [{each['low']:.3f}, {each['high']:.3f}]</td>", text)
+        self.assertNotRegex(text, "https?:")
+        self.assertLess(len(text), 2 << 20)
+        self.tuned()
+        self.tune("--report", page, *CPU)
+        self.assertRegex(page.read_text(), r"The roofs are [0-9.]+ GB/s and [0-9.]+ TFLOP/s")
 
     def test_a_model_runs_with_its_table_and_without(self):
         plain, _ = self.run_model("--no-tuning")

@@ -9,6 +9,7 @@
 #include "json.h"
 #include "model.h"
 #include "output_file.h"
+#include "report/tuning_page.h"
 #include "slips.h"
 
 namespace greta::cli {
@@ -18,7 +19,7 @@ struct TuneOptions {
   VerbosityOptions verbosity;
   DeviceOptions device;
   std::vector<std::string> models;
-  std::string shapes, tokens, budget, exported, imported, replayed;
+  std::string shapes, tokens, budget, exported, imported, replayed, report;
   bool again = false, list = false, json = false;
 };
 
@@ -103,10 +104,15 @@ int list_candidate(void* user, const greta_tuning_candidate* from) {
   return 0;
 }
 
-void list_table(const std::string& text, const TuneOptions& options) {
+Listed read_table(const std::string& text, const TuneOptions& options) {
   Listed listed;
   listed.all = options.verbosity.verbose;
   check(greta_tuning_read(text.data(), text.size(), list_candidate, &listed));
+  return listed;
+}
+
+void list_table(const std::string& text, const TuneOptions& options) {
+  const Listed listed = read_table(text, options);
   put(options.json ? json_text(listed.json) : listed.text);
 }
 
@@ -115,7 +121,7 @@ int append(void* user, const void* bytes, size_t count) {
   return 0;
 }
 
-void write_table(const std::string& text, const std::string& path) {
+void write_text(const std::string& text, const std::string& path) {
   OutputFile file(path);
   file.write(text.data(), text.size());
   file.finish();
@@ -126,10 +132,24 @@ int replay(const TuneOptions& options) {
   const std::string text = read_file(options.replayed);
   std::string again;
   check(greta_tuning_replay(text.data(), text.size(), append, &again));
-  if (!options.exported.empty()) write_table(again, options.exported);
+  if (!options.exported.empty()) write_text(again, options.exported);
+  if (!options.report.empty())
+    write_text(tuning_page("tuning: " + options.replayed, read_table(again, options).json, {}),
+               options.report);
   note(again == text ? "the choices are those of the file" : "the choices are not those of the file");
-  if (options.list || options.json || options.exported.empty()) list_table(again, options);
+  if (options.list || options.json || (options.exported.empty() && options.report.empty()))
+    list_table(again, options);
   return again == text ? kExitOk : kExitFailed;
+}
+
+// The page of the device's table, with the roofs as they are now.
+void write_report(greta_runtime* runtime, const std::string& text, const TuneOptions& options) {
+  const greta_device_info info = describe(runtime);
+  Roofs roofs;
+  check(greta_runtime_measure_bandwidth(runtime, &roofs.bandwidth));
+  check(greta_runtime_measure_arithmetic(runtime, &roofs.arithmetic));
+  const std::string title = format("tuning: %s, %s", info.name, info.driver);
+  write_text(tuning_page(title, read_table(text, options).json, roofs), options.report);
 }
 
 // ---- tuning ----
@@ -189,8 +209,10 @@ int tune(const TuneOptions& options) {
   options.verbosity.apply();
   if (!options.replayed.empty()) return replay(options);
   const bool tunes = !options.models.empty() || !options.shapes.empty();
-  if (!tunes && options.imported.empty() && options.exported.empty() && !options.list)
-    throw Misused("tune needs -m FILE.gguf or --shapes FILE, or --list, --export, --import or --replay");
+  if (!tunes && options.imported.empty() && options.exported.empty() && !options.list &&
+      options.report.empty())
+    throw Misused(
+        "tune needs -m FILE.gguf or --shapes FILE, or --list, --export, --import, --replay or --report");
   (void)nanoseconds_of(options.budget);
   const Runtime runtime = open_runtime(options.device);
   say_later_notes();
@@ -202,7 +224,8 @@ int tune(const TuneOptions& options) {
   }
   const int code = tunes ? tune_device(runtime.get(), options) : kExitOk;
   if (options.list || options.json) list_table(read_file(path), options);
-  if (!options.exported.empty()) write_table(read_file(path), options.exported);
+  if (!options.exported.empty()) write_text(read_file(path), options.exported);
+  if (!options.report.empty()) write_report(runtime.get(), read_file(path), options);
   return code;
 }
 
@@ -234,6 +257,9 @@ Action tune_command(CLI::App& app) {
       ->check(not_empty());
   app.add_option("--import", options->imported, "use the table in this file, which must be of this device")
       ->type_name("FILE")
+      ->check(not_empty());
+  app.add_option("--report", options->report, "write a page about the table to this file")
+      ->type_name("FILE.html")
       ->check(not_empty());
   app.add_option("--replay", options->replayed,
                  "choose again from the timings in this file; no device is asked")
