@@ -21,15 +21,14 @@ class Hazards {
   // Notes work with these accesses, and returns true if a barrier must stand before it.
   bool note(std::span<const Access> accesses) {
     const bool barrier = all_ || since_.size() + accesses.size() > kMost || conflict(accesses);
-    if (barrier) none();
+    if (barrier) since_.clear();
+    all_ = false;
     since_.insert(since_.end(), accesses.begin(), accesses.end());
     return barrier;
   }
-  void all() { all_ = true; }  // a barrier must stand before whatever comes next
-  void none() {                // nothing is under way
-    all_ = false;
-    since_.clear();
-  }
+  // A barrier must stand before whatever comes next: at the beginning, and where other streams or the host
+  // may have written.
+  void all() { all_ = true; }
 
  private:
   static constexpr size_t kMost = 64;  // remembered; a barrier costs less than comparing more
@@ -41,7 +40,7 @@ class Hazards {
   }
 
   std::vector<Access> since_;
-  bool all_ = false;
+  bool all_ = true;
 };
 
 }  // namespace greta

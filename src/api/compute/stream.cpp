@@ -48,14 +48,16 @@ Status StreamObject::need_counters(greta_compute& compute, Slice* out) {
   return {};
 }
 
+// What comes next sees what other streams and the host do meanwhile.
 Status StreamObject::submit() {
   flops = 0;
+  hazards.all();
   return stream->submit();
 }
 
 Status StreamObject::wait() {
   GRETA_TRY(stream->wait());
-  hazards.none();
+  hazards.all();
   used.clear();
   std::erase_if(signals, [](const auto& each) { return each.expired(); });
   for (const auto& each : signals)
