@@ -48,7 +48,7 @@ Models::Models(const Options& options, OnEnd on_end)
   if (hosted_.empty()) add(nullptr)->state = Hosted::State::Loading;
 }
 
-void Models::start(const Loader& load) {
+void Models::start(const Loader& load, const std::function<void()>& loaded) {
   load_ = load;
   loaded_ = load();
   if (!many_) {
@@ -59,6 +59,7 @@ void Models::start(const Loader& load) {
     open(&only, true);
     only.state = Hosted::State::Loaded;
   }
+  loaded();
   thread_ = std::thread([this] { run(); });
 }
 

@@ -71,8 +71,9 @@ class Models {
   Models(const Options& options, OnEnd on_end);
   ~Models() { close(); }
 
-  // Lists the models, and loads one if it is the only one. Throws std::runtime_error.
-  void start(const Loader& load);
+  // Lists the models, and loads one if it is the only one. `loaded` is called before a thread may change
+  // them. Throws std::runtime_error.
+  void start(const Loader& load, const std::function<void()>& loaded);
   void close();  // unloads all
   void cancel_all();
   void stop_loading();

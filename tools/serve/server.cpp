@@ -178,13 +178,14 @@ int Server::run(const Loader& load) {
     log("anybody who reaches this address may use the model: --api-key keeps others out");
   std::string failure;
   try {
-    models_.start(load);
-    started_ = true;
-    const Model& only = models_.all()[0]->model;
-    log(models_.many() ? "ready: " + std::to_string(models_.all().size()) + " models"
-                       : "ready: " + only.name + ", " + std::to_string(options_.parallel) +
-                             " requests at once, contexts of " + std::to_string(only.context) +
-                             " tokens, a cache of " + std::to_string(only.cache_tokens));
+    models_.start(load, [this] {
+      started_ = true;
+      const Model& only = models_.all()[0]->model;
+      log(models_.many() ? "ready: " + std::to_string(models_.all().size()) + " models"
+                         : "ready: " + only.name + ", " + std::to_string(options_.parallel) +
+                               " requests at once, contexts of " + std::to_string(only.context) +
+                               " tokens, a cache of " + std::to_string(only.cache_tokens));
+    });
   } catch (const std::exception& error) {
     failure = error.what();
     listener_->stop();
