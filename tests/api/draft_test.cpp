@@ -279,7 +279,7 @@ TEST_CASE("drafts: 200 prompts of a trained model have the same text with guesse
   compare_prompts(2);
 }
 
-TEST_CASE("drafts: 1,000 prompts of a trained model have the same text with guesses", "[.long][api][draft]") {
+TEST_CASE("drafts: 1,000 prompts of a trained model have the same text with guesses", "[.long]") {
   for (const int facts : {2, 3, 4, 5, 6}) compare_prompts(facts);
 }
 
@@ -287,7 +287,7 @@ TEST_CASE("drafts: what is drawn behind a right guess has the model's own probab
   compare_draws(1500);
 }
 
-TEST_CASE("drafts: 100,000 draws behind guesses have the model's own probabilities", "[.long][api][draft]") {
+TEST_CASE("drafts: 100,000 draws behind guesses have the model's own probabilities", "[.long]") {
   compare_draws(140'000);  // of which so many are behind right guesses
 }
 

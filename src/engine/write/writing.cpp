@@ -106,6 +106,7 @@ uint32_t Writing::most_guesses(const Part& part, const Room& room) const {
   const uint32_t known = sent_ + again() + 1;  // whose rows the step has
   uint32_t most = std::min({room.guesses, depth_.depth(), context_ - std::min(context_, known)});
   most = std::min(most, kGuessedRows - 1 - std::min(again(), kGuessedRows - 1));
+  if (options_.max_tokens) most = std::min(most, options_.max_tokens - 1 - result_.generated_tokens);
   return part.on_host ? std::min(most, room.choices - 1) : most;
 }
 
