@@ -352,7 +352,7 @@ void check_norm(greta_compute* compute) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static greta_runtime* const runtime = open_runtime();
   Tape tape{data, size};
-  Run run{tape, {}, {}, {}, {}, {}};
+  Run run{tape, {}, {}, {}, {}, {}, {}};
   Odd<greta_compute_options> options;
   options->memory_limit_bytes = 64 << 20;
   must(greta_compute_open(runtime, &options.value, &run.compute));

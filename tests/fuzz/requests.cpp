@@ -71,14 +71,16 @@ struct Rig {
     open.threads = 1;
     must(greta_runtime_open(&open, &runtime) == GRETA_OK);
     server = std::make_unique<Server>(options);
-    server->models().start([this] {
-      Loaded loaded;
-      loaded.runtime = runtime;
-      loaded.path = GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";
-      loaded.engine.executor = sized<greta_executor_options>();
-      loaded.engine.executor.context = 256;
-      return loaded;
-    });
+    server->models().start(
+        [this] {
+          Loaded loaded;
+          loaded.runtime = runtime;
+          loaded.path = GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";
+          loaded.engine.executor = sized<greta_executor_options>();
+          loaded.engine.executor.context = 256;
+          return loaded;
+        },
+        [] {});
   }
   ~Rig() {
     server.reset();

@@ -11,7 +11,7 @@ using greta::VulkanChainCheck;
 TEST_CASE("chain: the backend and the kernels agree on cells and on the block of the check",
           "[runtime][vulkan]") {
   CHECK(VulkanChainCell::kStride == kChainStride);
-  CHECK(VulkanChain::kBehind == kChainBehind);
+  CHECK(greta::VulkanChain::kBehind == kChainBehind);
   CHECK(VulkanChainCell::kMaxGroups == kChainGroups);
   CHECK(VulkanChainCell::kMaxReplays == kChainReplays);
   CHECK(sizeof(VulkanChainCell) <= VulkanChainCell::kStride);
