@@ -1,7 +1,7 @@
 #include "selftest/tuning.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
 
 #include "selftest/trial.h"
 
@@ -170,17 +170,35 @@ void count(const TunedEntry& entry, TuneTally* tally) {
   }
 }
 
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
+  for (size_t at = 0; (at = line.find_first_not_of(" \t\r", at)) != std::string::npos;) {
+    const size_t end = std::min(line.find_first_of(" \t\r", at), line.size());
+    words.push_back(line.substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
+// "14336x4096".
+bool read_sizes(const std::string& word, Tensor* out) {
+  const char* const end = word.data() + word.size();
+  const auto rows = std::from_chars(word.data(), end, out->n);
+  if (rows.ec != std::errc() || rows.ptr == end || *rows.ptr != 'x') return false;
+  const auto depth = std::from_chars(rows.ptr + 1, end, out->depth);
+  return depth.ec == std::errc() && depth.ptr == end;
+}
+
 // "q4_k 14336x4096 gate".
 bool read_shape(const std::string& line, const RowFilter& filter, Tensor* out, bool* gated) {
-  char name[32] = "", gate[8] = "", more;
   Tensor& weight = *out;
-  const int read = sscanf(line.c_str(), "%31s %ux%u %7s %c", name, &weight.n, &weight.depth, gate, &more);
-  if (read < 3 || read > 4 || (read == 4 && std::string(gate) != "gate") ||
-      !quant_from_name(name, &weight.type) || !weight.n || !weight.depth || weight.n > kMostShape ||
+  const std::vector<std::string> words = words_of(line);
+  *gated = words.size() == 3 && words[2] == "gate";
+  if (words.size() != (*gated ? 3 : 2) || !quant_from_name(words[0].c_str(), &weight.type) ||
+      !read_sizes(words[1], &weight) || !weight.n || !weight.depth || weight.n > kMostShape ||
       weight.depth > kMostShape || weight.depth % quant_info(weight.type).block)
     return false;
   weight.layout = preferred_layout(weight.type, filter);
-  *gated = read == 4;
   return true;
 }
 

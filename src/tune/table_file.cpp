@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 namespace greta {
 
@@ -72,7 +71,7 @@ Status TableFile::lock() {
   if (struct stat about; stat(notes_path_.c_str(), &about) != 0)
     GRETA_TRY(write_notes(""));  // makes the folder, too
   lock_ = open((path_ + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-  if (lock_ < 0) return fail(Code::File, "%s.lock: %s", path_.c_str(), strerror(errno));
+  if (lock_ < 0) return fail(Code::File, "%s.lock: %s", path_.c_str(), errno_text(errno));
   if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     close(lock_);
     lock_ = -1;

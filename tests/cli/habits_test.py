@@ -24,6 +24,7 @@ class Habits(CliTest):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         (self.folder / "model.gguf").symlink_to(MODEL)
+        (self.folder / "small.gguf").symlink_to(MODEL)
         (self.folder / "models").mkdir()
         (self.folder / "models" / "model.gguf").symlink_to(MODEL)
         (self.folder / "models.ini").write_text("[tales]\nmodel = model.gguf\n")

@@ -34,9 +34,11 @@ class Steps {
   // Lets second models guess for texts that go on, in steps that these share.
   template <class Texts>
   void guess_together(const Texts& texts) {
-    asking_.clear();
-    for (const auto& text : texts) asking_.push_back(&*text);
-    (void)guarded([&] { return ask_models(); });
+    (void)guarded([&] {
+      asking_.clear();
+      for (const auto& text : texts) asking_.push_back(&*text);
+      return ask_models();
+    });
   }
   std::span<const Part> parts() const { return parts_; }
   // Runs what was added, as one step or, where results need it, one of each kind. A step that fails is tried

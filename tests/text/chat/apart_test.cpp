@@ -128,10 +128,12 @@ size_t try_templates(ChatInput (*talk)(const std::string& text)) {
 }  // namespace
 
 TEST_CASE("control tokens that are written out in messages are text, for all templates", "[engine][chat]") {
-  CHECK(try_templates(talk) > 35);
+  const size_t tried = try_templates(talk);  // skips the test without the test data
+  CHECK(tried > 35);
 }
 
 TEST_CASE("control tokens that are written out in calls and results are text, for all templates",
           "[engine][chat]") {
-  CHECK(try_templates(talk_with_results) > 25);
+  const size_t tried = try_templates(talk_with_results);
+  CHECK(tried > 25);
 }
