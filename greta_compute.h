@@ -3,7 +3,8 @@
  * greta.h runs language models. This header reaches what lies below: the memory of a device and the order of
  * work on it, and the operations that models are made of. It belongs to the same library and keeps the rules
  * of greta.h: statuses and their texts, struct_size, arrays, units, fork. What is not declared here is not
- * part of it. docs/compute.md explains it with examples.
+ * part of it. It stays one file, as greta.h does, so that there is one to copy and one to read.
+ * docs/compute.md explains it with examples.
  *
  * OBJECTS
  *   compute    One device of a greta_runtime, opened for such work.
