@@ -2,6 +2,7 @@
 #include <chrono>
 #include <thread>
 
+#include "support/gguf_writer.h"
 #include "support/two_devices.h"
 
 using namespace greta;
@@ -43,6 +44,40 @@ class AsGpu final : public ForwardingDevice {
  public:
   explicit AsGpu(Device& inner) : ForwardingDevice(inner) { info_.host_functions = false; }
 };
+
+// A model of one layer, of whose experts each token has so many parameters that a processor takes no step of
+// 512. All weights are 0.
+std::string file_with_large_experts() {
+  constexpr uint32_t kWidth = 4096, kExperts = 8, kHead = 64;
+  GgufWriter w;
+  w.value("general.architecture", "llama").value("general.name", "large experts");
+  w.value("tokenizer.ggml.model", "llama").value("tokenizer.ggml.bos_token_id", 1u);
+  w.value("tokenizer.ggml.tokens", std::vector<std::string>{"<unk>", "<s>", "</s>", "a"});
+  w.value("tokenizer.ggml.scores", std::vector<float>(4, 0.0f));
+  w.value("llama.block_count", 1u).value("llama.embedding_length", kWidth);
+  w.value("llama.feed_forward_length", kWidth).value("llama.context_length", 512u);
+  w.value("llama.attention.head_count", 1u).value("llama.attention.head_count_kv", 1u);
+  w.value("llama.attention.key_length", kHead).value("llama.attention.value_length", kHead);
+  w.value("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  w.value("llama.expert_count", kExperts).value("llama.expert_used_count", kExperts);
+  const auto tensor = [&](const char* name, QuantType type, const std::vector<uint64_t>& ne) {
+    uint64_t values = 1;
+    for (const uint64_t n : ne) values *= n;
+    w.tensor(name, quant_info(type).gguf_id, ne, std::string(quant_bytes(type, values), 0));
+  };
+  tensor("token_embd.weight", QuantType::f32, {kWidth, 4});
+  tensor("output_norm.weight", QuantType::f32, {kWidth});
+  for (const char* name : {"blk.0.attn_norm.weight", "blk.0.ffn_norm.weight"})
+    tensor(name, QuantType::f32, {kWidth});
+  for (const char* name : {"blk.0.attn_q.weight", "blk.0.attn_k.weight", "blk.0.attn_v.weight"})
+    tensor(name, QuantType::f32, {kWidth, kHead});
+  tensor("blk.0.attn_output.weight", QuantType::f32, {kHead, kWidth});
+  tensor("blk.0.ffn_gate_inp.weight", QuantType::f32, {kWidth, kExperts});
+  for (const char* name :
+       {"blk.0.ffn_gate_exps.weight", "blk.0.ffn_up_exps.weight", "blk.0.ffn_down_exps.weight"})
+    tensor(name, QuantType::iq1_s, {kWidth, kWidth, kExperts});
+  return w.file();
+}
 
 }  // namespace
 
@@ -183,4 +218,50 @@ TEST_CASE("devices: from how many tokens on experts are brought is measured", "[
     CHECK(without.context == 256);
     opening.close();
   }
+}
+
+TEST_CASE("devices: a processor limits no steps that bring its experts", "[engine][devices]") {
+  Opening opening(file_with_large_experts());
+  Submissions first, second;
+  FaultyDevice layers_on(*opening.device[0], false, first), experts_on(*opening.device[1], false, second);
+  AsGpu gpu(layers_on);
+  opening.wrap(0, &gpu), opening.wrap(1, &experts_on);
+  const Status described = opening.describe();
+  INFO(error_text());
+  REQUIRE(described.ok());
+  opening.model.exact = false;
+  const auto step_tokens = [&](const Placement& placement, uint32_t bring_from, uint64_t less = 0) {
+    opening.model.bring_from = bring_from;
+    REQUIRE(place_on(opening.devices, placement, &opening.model).ok());
+    uint64_t free[] = {uint64_t(1) << 30, uint64_t(1) << 30};
+    ExecutorOptions options{.context = 256};
+    ExecutorPlan plan;
+    REQUIRE(Executor::plan(opening.model, &options, free, &plan).ok());
+    if (less) {
+      free[0] = plan.on[0].total() - less;
+      REQUIRE(Executor::plan(opening.model, &options, free, &plan).ok());
+    }
+    CHECK(plan.apart_tokens == 256);
+    CHECK(plan.brings == (plan.step_tokens == 512));
+    return plan.step_tokens;
+  };
+  const Placement experts_apart = {{0, 0, 0}, {1}};
+  CHECK(step_tokens(experts_apart, 0) == 512);
+  CHECK(step_tokens(experts_apart, 300) == 512);
+  CHECK(step_tokens(experts_apart, kNeverBring) == 256);
+  CHECK(step_tokens(experts_apart, 0, 1) == 256);  // there is no room for what is brought
+  CHECK(step_tokens({{0, 1, 1}, {}}, 0) == 256);   // the processor has the layer
+  CHECK(step_tokens({{0, 0, 1}, {1}}, kNeverBring) == 256);
+  // Nothing is gained, since the layer's device takes its time.
+  REQUIRE(step_tokens(experts_apart, 0) == 512);
+  REQUIRE(load_model(&opening.model, {}).ok());
+  first.idle = second.idle = true;
+  first.on_wait = [] { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
+  const uint64_t free[] = {uint64_t(1) << 30, uint64_t(1) << 30};
+  std::unique_ptr<Executor> executor;
+  REQUIRE(Executor::open(opening.model, {.context = 256}, free, &executor).ok());
+  CHECK_FALSE(executor->plan().brings);
+  CHECK(executor->plan().step_tokens == 256);
+  executor.reset();
+  opening.close();
 }

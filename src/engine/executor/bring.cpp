@@ -117,6 +117,7 @@ Status Executor::measure_bringing() {
     before = tokens;
   }
   plan_.brings = false;
+  plan_.step_tokens = plan_.apart_tokens;
   for (uint32_t d = 0; d < on_.size(); ++d)
     if (std::exchange(on_[d].brought, nullptr)) plan_.on[d].tables -= BroughtExperts::bytes(model_, d);
   return {};

@@ -60,6 +60,7 @@ struct ExecutorPlan {
   uint32_t checkpoints = 0;           // of these, those of checkpoints
   uint64_t state_bytes = 0;           // of one state in all layers
   bool brings = false;                // there is room for experts that are brought
+  uint32_t apart_tokens = 0;          // step_tokens where no step brings any
   std::vector<ExecutorBytes> on;      // by device
   std::vector<uint64_t> layer_bytes;  // of the cache of each layer, which is in the above
   ExecutorBytes all() const;          // of all devices together

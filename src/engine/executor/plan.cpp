@@ -236,6 +236,29 @@ uint32_t step_limit(const DeviceInfo& device, uint64_t token_parameters, uint64_
   return uint32_t(std::clamp<uint64_t>(operations / std::max<uint64_t>(1, of_token), 32, kMaxStepTokens));
 }
 
+// Whether a device is a processor that has nothing but experts that can be brought to their layers.
+static bool has_movable_experts_alone(const Model& model, uint32_t device) {
+  const Placement& p = model.placement;
+  if (!model.devices[device].device->info().cpu_type || std::ranges::count(p.device, uint8_t(device)))
+    return false;
+  for (uint32_t l = 0; l < p.layers(); ++l)
+    if (p.experts_of(l) == device && !model.can_bring(l)) return false;
+  return true;
+}
+
+// The tokens of a step that all devices take, where long steps bring experts or none does.
+static uint32_t step_tokens(const Model& model, const ExecutorOptions& o, bool brings) {
+  uint32_t limit = kMaxStepTokens, tokens = 1;
+  for (uint32_t d = 0; d < model.devices.size(); ++d)
+    if (!brings || !has_movable_experts_alone(model, d))
+      limit = std::min(limit, step_limit(model.devices[d].device->info(), model.store.token_parameters(d),
+                                         model.store.largest_product(d)));
+  if (o.step_tokens) limit = o.step_tokens;
+  for (uint32_t bucket : kTokenBuckets)
+    if (bucket <= limit) tokens = bucket;
+  return tokens;
+}
+
 Status Executor::plan(const Model& model, ExecutorOptions* options, FreeBytes free_bytes, ExecutorPlan* out) {
   ExecutorOptions& o = *options;
   if (o.sequences == 0) o.sequences = 4;
@@ -254,27 +277,21 @@ Status Executor::plan(const Model& model, ExecutorOptions* options, FreeBytes fr
     return fail(Code::Argument, "step_tokens is %u, at most %u", o.step_tokens, kMaxStepTokens);
 
   uint64_t pairs = ~uint64_t(0);
-  uint32_t limit = kMaxStepTokens;
-  for (uint32_t d = 0; d < model.devices.size(); ++d) {
-    const DeviceInfo& device = model.devices[d].device->info();
-    const TensorStore& store = model.store;
-    pairs = std::min(pairs, most_pairs(device, model.shape));
-    limit = std::min(limit, step_limit(device, store.token_parameters(d), store.largest_product(d)));
-  }
+  for (const ModelDevice& on : model.devices)
+    pairs = std::min(pairs, most_pairs(on.device->info(), model.shape));
   if (o.step_pairs == 0) o.step_pairs = pairs;
-  if (o.step_tokens) limit = o.step_tokens;
-
-  ExecutorPlan p;
-  p.step_tokens = 1;
-  for (uint32_t bucket : kTokenBuckets)
-    if (bucket <= limit) p.step_tokens = bucket;
 
   uint32_t first = o.context ? o.context : std::min(model.shape.context, kDefaultContext);
   if (positions) first = std::min(first, positions);
+  ExecutorPlan p;
+  p.apart_tokens = step_tokens(model, o, false);
+  p.step_tokens = step_tokens(model, o, true);
   p.brings = may_bring(model, p.step_tokens);
+  const auto without = [&] { p.step_tokens = p.apart_tokens, p.brings = false; };
+  if (!p.brings) without();
   GRETA_TRY(plan_at(model, o, first, &p));
   if (p.brings && !model.bring_from && first_full(p, free_bytes) < p.on.size()) {
-    p.brings = false;
+    without();
     GRETA_TRY(plan_at(model, o, first, &p));
   }
   // The default context shrinks until the cache fits. A context that the caller asked for does not.
