@@ -12,6 +12,7 @@
  *   stream     A list of work for the device, which runs in the order in which it was given.
  *   timeline   A number that grows when a stream reaches a place. The host and other streams wait for it.
  *   graph      A list of calls that was planned as a whole and can be run again and again.
+ *   step       Which tokens of which sequences live: what changes while the calls of a graph stay.
  *   tensor     Values in a buffer, by shape and strides. It is a struct of yours and not an object; so are
  *   weights    a matrix of any type of GGUF, in the layout that the device's kernels read.
  *
@@ -86,6 +87,10 @@ typedef struct greta_timeline {
 typedef struct greta_graph {
   uint64_t owner, number;
 } greta_graph;
+
+typedef struct greta_step {
+  uint64_t owner, number;
+} greta_step;
 
 typedef struct greta_compute_options {
   uint32_t struct_size;
@@ -256,6 +261,62 @@ typedef struct greta_tensor {
   uint64_t offset;             /* Bytes; a multiple of 16. */
 } greta_tensor;
 
+/* ---- steps: the rows that live -----------------------------------------------------------------------
+ *
+ * A model that writes runs the same calls again and again, over a few tokens of several sequences each time.
+ * Which tokens, at which positions, and in which pages their keys and values lie: that is memory of the
+ * device, which a greta_step stands for. Operations that were told of it read that memory, also in a graph.
+ * So a graph is recorded once and serves all steps.
+ *
+ * Caches lie in pages of 64 positions. Each sequence has a page table, whose entry i is the page with its
+ * positions 64 i .. 64 i + 63. All caches that are used with a step have the same tables. Sequences may share
+ * pages that are only read. */
+
+#define GRETA_PAGE_POSITIONS 64
+#define GRETA_TOKEN_DRAWN 0xffffffffu /* A row's token is the last one that was drawn of its sequence. */
+
+typedef struct greta_step_options {
+  uint32_t struct_size;
+  uint32_t rows;               /* The most that live at once: 1 to 512. */
+  uint32_t sequences;          /* 1 to 256. */
+  uint32_t positions;          /* The most of a sequence: 1 to 2^24. */
+  uint32_t pages;              /* Of each cache. 0: as many as all sequences together may fill. */
+} greta_step_options;
+
+/* Opens a step in which no row lives. Entry i of sequence s is page s n + i, where n is how many pages a
+ * sequence may fill, or page 0 where there is no such page. So a cache that has all pages needs no
+ * greta_step_pages. */
+GRETA_API greta_status greta_step_open(greta_compute* compute, const greta_step_options* options,
+                                       greta_step* out_step);
+GRETA_API greta_status greta_step_close(greta_compute* compute, greta_step rows);
+
+typedef struct greta_row {
+  uint32_t token;              /* For greta_embed, or GRETA_TOKEN_DRAWN. */
+  uint32_t position;           /* In its sequence, from 0. */
+  uint32_t sequence;
+  uint32_t output;             /* 1: what the model says behind this token is wanted. */
+} greta_row;
+
+/* Records which rows live from here on. No two of them may have the same position of the same sequence. The
+ * list is copied before the call returns. With 64 changes of a step behind the last greta_stream_wait this
+ * and greta_step_pages fail with GRETA_ERROR_FULL.
+ *
+ * list  [count], at most greta_step_options.rows; those of a sequence stand together, in order of position */
+GRETA_API greta_status greta_step_set(greta_compute* compute, greta_stream stream, greta_step step,
+                                      const greta_row* list, uint32_t count);
+
+/* Records that entries first .. first + count - 1 of a sequence's page table become these.
+ *
+ * pages  [count] each less than greta_step_options.pages */
+GRETA_API greta_status greta_step_pages(greta_compute* compute, greta_stream stream, greta_step step,
+                                        uint32_t sequence, uint32_t first, const uint32_t* pages,
+                                        uint32_t count);
+
+/* Tells operations on this stream to run over the live rows of a step, from here on. Their tensors have
+ * greta_step_options.rows rows, of which the first ones live; what becomes of the others is not known. With
+ * {0} operations run over all rows of their tensors again. A stream begins like that. */
+GRETA_API greta_status greta_stream_step(greta_compute* compute, greta_stream stream, greta_step step);
+
 /* ---- operations --------------------------------------------------------------------------------------
  *
  * Each operation has three functions. greta_X_check says whether this device does it: GRETA_ERROR_ARGUMENT
@@ -308,7 +369,8 @@ GRETA_API greta_status greta_weights_unpack(greta_compute* compute, greta_stream
  * float16, unless the runtime was opened with `exact`. */
 typedef struct greta_linear_call {
   uint32_t struct_size;
-  uint32_t reserved;           /* 0. */
+  uint32_t outputs;            /* 1: row i of y is made of the i-th row that has an output. It wants
+                                * greta_stream_step. */
   greta_weights weights;       /* [n][depth] */
   greta_tensor x;              /* [rows][depth], without gaps. */
   greta_tensor y;              /* [rows][n], without gaps. */
@@ -353,15 +415,15 @@ GRETA_API greta_status greta_layer_norm(greta_compute* compute, greta_stream str
                                         const greta_layer_norm_call* call, greta_buffer scratch,
                                         uint64_t scratch_offset);
 
-/* Rotates the first values of each head by the position of its row: row t has position first_position + t.
- * The other values of y are not written. In place. */
+/* Rotates the first values of each head by the position of its row: row t has position first_position + t, or
+ * with greta_stream_step its own one. The other values of y are not written. In place. */
 typedef struct greta_rope_call {
   uint32_t struct_size;
   uint32_t halves;             /* 1: pairs are (i, i + rotated / 2). 0: (2i, 2i + 1). */
   greta_tensor x, y;           /* [rows][heads][width]; heads may have gaps between them. */
   greta_tensor table;          /* [positions][rotated / 2][2], without gaps: the cosine and sine of each
                                 * pair. */
-  uint64_t first_position;
+  uint64_t first_position;     /* 0 with greta_stream_step. */
   uint32_t reserved, reserved2; /* 0. */
 } greta_rope_call;
 
@@ -370,6 +432,72 @@ GRETA_API greta_status greta_rope_scratch(greta_compute* compute, const greta_ro
                                           uint64_t* out_bytes);
 GRETA_API greta_status greta_rope(greta_compute* compute, greta_stream stream, const greta_rope_call* call,
                                   greta_buffer scratch, uint64_t scratch_offset);
+
+/* Keys or values of all sequences: [pages][heads][64][width]. This struct has no struct_size and stays as it
+ * is. */
+typedef struct greta_cache {
+  uint32_t type;               /* GRETA_TYPE_F32, GRETA_TYPE_F16, or q8_0 (greta_type_find). */
+  uint32_t heads, width;       /* A head of q8_0 is a multiple of 32 values. */
+  uint32_t pages;              /* At least greta_step_options.pages. */
+  greta_buffer buffer;
+  uint64_t offset;             /* Bytes; a multiple of 256. */
+} greta_cache;
+
+/* Gives the bytes of a cache. Its buffer is not looked at. */
+GRETA_API greta_status greta_cache_size(const greta_compute* compute, const greta_cache* cache,
+                                        uint64_t* out_bytes);
+
+/* y = scale * the row of the table that belongs to each row's token. Tokens behind the table's end have its
+ * first row. It wants greta_stream_step. */
+typedef struct greta_embed_call {
+  uint32_t struct_size;
+  float scale;                 /* 0: 1. */
+  greta_weights table;         /* [tokens][width] */
+  greta_tensor y;              /* [rows][width], without gaps. */
+} greta_embed_call;
+
+GRETA_API greta_status greta_embed_check(greta_compute* compute, const greta_embed_call* call);
+GRETA_API greta_status greta_embed_scratch(greta_compute* compute, const greta_embed_call* call,
+                                           uint64_t* out_bytes);
+GRETA_API greta_status greta_embed(greta_compute* compute, greta_stream stream, const greta_embed_call* call,
+                                   greta_buffer scratch, uint64_t scratch_offset);
+
+/* Stores the keys or values of each row at its position. It wants greta_stream_step. */
+typedef struct greta_kv_write_call {
+  uint32_t struct_size;
+  uint32_t reserved;           /* 0. */
+  greta_tensor x;              /* [rows][heads][width], without gaps. */
+  greta_cache cache;
+} greta_kv_write_call;
+
+GRETA_API greta_status greta_kv_write_check(greta_compute* compute, const greta_kv_write_call* call);
+GRETA_API greta_status greta_kv_write_scratch(greta_compute* compute, const greta_kv_write_call* call,
+                                              uint64_t* out_bytes);
+GRETA_API greta_status greta_kv_write(greta_compute* compute, greta_stream stream,
+                                      const greta_kv_write_call* call, greta_buffer scratch,
+                                      uint64_t scratch_offset);
+
+/* y = the values of the row's sequence, weighted by softmax of scale * q . key over the positions up to the
+ * row's own. Head h reads head h / (heads / heads of the cache) of the caches. A cap makes cap * tanh(score /
+ * cap) of a score. A sink is one more score, whose value is 0. The rows' own keys and values are to be in the
+ * caches. It wants greta_stream_step. */
+typedef struct greta_attention_call {
+  uint32_t struct_size;
+  float scale;                 /* 0: 1 / sqrt(width of the keys). */
+  float cap;                   /* 0: none. */
+  uint32_t window;             /* The positions that a row sees, its own among them; 0: all. */
+  greta_tensor q;              /* [rows][heads][width of the keys], without gaps. */
+  greta_tensor y;              /* [rows][heads][width of the values], without gaps. */
+  greta_cache keys, values;    /* With equally many heads, of which `heads` is a multiple. */
+  greta_tensor sinks;          /* [heads], or absent. */
+} greta_attention_call;
+
+GRETA_API greta_status greta_attention_check(greta_compute* compute, const greta_attention_call* call);
+GRETA_API greta_status greta_attention_scratch(greta_compute* compute, const greta_attention_call* call,
+                                               uint64_t* out_bytes);
+GRETA_API greta_status greta_attention(greta_compute* compute, greta_stream stream,
+                                       const greta_attention_call* call, greta_buffer scratch,
+                                       uint64_t scratch_offset);
 
 /* y = a + scale * b, of equal shapes without gaps. In place for a and for b. */
 typedef struct greta_add_call {

@@ -1,6 +1,8 @@
-/* A feed-forward block of a transformer as a graph: y = x + down . (silu(gate . norm(x)) * (up . norm(x))).
- * It is recorded once, printed, and run for each x. Usage: block [DEVICE [ROWS]], by default cpu 4. */
+/* A layer of a llama as a graph: attention over a cache, then a feed-forward block. It is recorded once and
+ * printed. Then it runs for a token after the other of several sequences: each step says where its rows
+ * stand, and the graph stays. Usage: block [DEVICE [SEQUENCES]], by default cpu 4. */
 #include <greta_compute.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,7 @@
   memset(&name, 0, sizeof name); \
   name.struct_size = sizeof name
 
-enum { kWidth = 256, kInner = 512, kRuns = 100 };
+enum { kWidth = 256, kInner = 512, kHeads = 8, kKvHeads = 2, kHead = 32, kPositions = 128, kRuns = 100 };
 
 static greta_runtime* runtime;
 static greta_compute* compute;
@@ -77,38 +79,122 @@ static greta_tensor linear(const greta_weights* weights, greta_tensor x, uint64_
   return call.y;
 }
 
-static greta_graph record(greta_tensor x, greta_tensor y, greta_tensor gain, const greta_weights* gate,
-                          const greta_weights* up, const greta_weights* down) {
+/* The same rows as heads. */
+static greta_tensor heads_of(greta_tensor rows, uint64_t heads) {
+  rows.rank = 3;
+  rows.shape[1] = heads;
+  rows.shape[2] = kHead;
+  return rows;
+}
+
+static greta_tensor norm(greta_tensor x, greta_tensor gain) {
+  OPTIONS(greta_rms_norm_call, call);
+  greta_buffer none = {0, 0};
+  call.epsilon = 1e-5f, call.gain = gain, call.x = x, call.y = between(x.shape[0], kWidth);
+  need(greta_rms_norm(compute, stream, &call, none, 0));
+  return call.y;
+}
+
+static void rotate(greta_tensor x, uint64_t heads, greta_tensor table) {
+  OPTIONS(greta_rope_call, call);
+  greta_buffer none = {0, 0};
+  call.x = call.y = heads_of(x, heads), call.table = table;
+  need(greta_rope(compute, stream, &call, none, 0));
+}
+
+static void store(greta_tensor x, greta_cache cache) {
+  OPTIONS(greta_kv_write_call, call);
+  greta_buffer none = {0, 0};
+  call.x = heads_of(x, kKvHeads), call.cache = cache;
+  need(greta_kv_write(compute, stream, &call, none, 0));
+}
+
+static void add(greta_tensor a, greta_tensor b, greta_tensor y) {
+  OPTIONS(greta_add_call, call);
+  greta_buffer none = {0, 0};
+  call.a = a, call.b = b, call.y = y;
+  need(greta_add(compute, stream, &call, none, 0));
+}
+
+static greta_tensor attention(greta_tensor q, greta_cache keys, greta_cache values) {
+  OPTIONS(greta_attention_call, call);
+  greta_buffer none = {0, 0};
+  greta_tensor y = between(q.shape[0], kHeads * kHead);
+  call.q = heads_of(q, kHeads), call.keys = keys, call.values = values, call.y = heads_of(y, kHeads);
+  need(greta_attention(compute, stream, &call, none, 0));
+  return y;
+}
+
+static greta_cache new_cache(uint64_t sequences) {
+  greta_cache cache;
+  uint64_t bytes;
+  memset(&cache, 0, sizeof cache);
+  cache.type = GRETA_TYPE_F16, cache.heads = kKvHeads, cache.width = kHead;
+  cache.pages = (uint32_t)sequences * (kPositions / GRETA_PAGE_POSITIONS);
+  need(greta_cache_size(compute, &cache, &bytes));
+  cache.buffer = buffer_of(bytes);
+  return cache;
+}
+
+/* The cosines and sines of pairs i at each position: of position / 10000^(2 i / head). */
+static greta_tensor turns(void) {
+  static float values[kPositions][kHead / 2][2];
+  greta_tensor table = rows_in(buffer_of(sizeof values), kPositions, kHead / 2);
+  int p, i;
+  for (p = 0; p < kPositions; ++p)
+    for (i = 0; i < kHead / 2; ++i) {
+      const double angle = p * pow(10000, -2.0 * i / kHead);
+      values[p][i][0] = (float)cos(angle), values[p][i][1] = (float)sin(angle);
+    }
+  need(greta_buffer_write(compute, table.buffer, 0, values, sizeof values));
+  table.rank = 3;
+  table.shape[2] = 2;
+  return table;
+}
+
+struct layer {
+  greta_weights query, key, value, output, gate, up, down;
+  greta_tensor gain, table;
+  greta_cache keys, values;
+};
+
+static greta_graph record(greta_tensor x, greta_tensor y, const struct layer* l) {
   const uint64_t rows = x.shape[0];
   greta_graph graph;
+  greta_tensor in, q, k, v, h;
   greta_buffer none = {0, 0};
-  OPTIONS(greta_rms_norm_call, norm);
   OPTIONS(greta_gate_call, activate);
-  OPTIONS(greta_add_call, add);
   need(greta_graph_begin(compute, stream));
-  norm.epsilon = 1e-5f, norm.gain = gain, norm.x = x, norm.y = between(rows, kWidth);
-  need(greta_rms_norm(compute, stream, &norm, none, 0));
-  activate.gate = activate.y = linear(gate, norm.y, rows), activate.up = linear(up, norm.y, rows);
+  in = norm(x, l->gain);
+  q = linear(&l->query, in, rows), k = linear(&l->key, in, rows), v = linear(&l->value, in, rows);
+  rotate(q, kHeads, l->table), rotate(k, kKvHeads, l->table);
+  store(k, l->keys), store(v, l->values);
+  h = between(rows, kWidth);
+  add(x, linear(&l->output, attention(q, l->keys, l->values), rows), h);
+  in = norm(h, l->gain);
+  activate.gate = activate.y = linear(&l->gate, in, rows), activate.up = linear(&l->up, in, rows);
   need(greta_gate(compute, stream, &activate, none, 0));
-  add.a = x, add.b = linear(down, activate.y, rows), add.y = y;
-  need(greta_add(compute, stream, &add, none, 0));
+  add(h, linear(&l->down, activate.y, rows), y);
   need(greta_graph_end(compute, stream, &graph));
   return graph;
 }
 
 int main(int argc, char** argv) {
-  const uint64_t rows = argc > 2 ? strtoull(argv[2], NULL, 10) : 4;
+  const uint32_t sequences = argc > 2 ? (uint32_t)atoi(argv[2]) : 4;
   static char text[4096];
+  static greta_row list[256];
   size_t bytes;
   uint64_t ns;
-  int run;
+  uint32_t run, s;
   float first;
-  greta_weights gate, up, down;
-  greta_tensor x, y, gain;
+  struct layer layer;
+  greta_tensor x, y;
+  greta_step step;
   greta_graph graph;
   greta_timeline timeline;
   OPTIONS(greta_runtime_options, options);
   OPTIONS(greta_timeline_options, timed);
+  OPTIONS(greta_step_options, of);
   OPTIONS(greta_graph_info, info);
   options.device = argc > 1 ? argv[1] : "cpu";
   timed.timed = 1;
@@ -116,25 +202,38 @@ int main(int argc, char** argv) {
   need(greta_compute_open(runtime, NULL, &compute));
   need(greta_stream_open(compute, &stream));
   need(greta_timeline_open(compute, &timed, &timeline));
-  gate = random_weights(kInner, kWidth), up = random_weights(kInner, kWidth);
-  down = random_weights(kWidth, kInner);
-  x = rows_in(buffer_of(rows * kWidth * sizeof(float)), rows, kWidth);
-  y = rows_in(buffer_of(rows * kWidth * sizeof(float)), rows, kWidth);
-  gain = rows_in(buffer_of(kWidth * sizeof(float)), 0, kWidth);
-  need(greta_stream_fill(compute, stream, x.buffer, 0, rows * kWidth * sizeof(float), 0x3e800000));
-  need(greta_stream_fill(compute, stream, gain.buffer, 0, kWidth * sizeof(float), 0x3f800000));
-  graph = record(x, y, gain, &gate, &up, &down);
+  of.rows = of.sequences = sequences, of.positions = kPositions;
+  need(greta_step_open(compute, &of, &step)); /* refuses more than 256 sequences */
+  layer.query = random_weights(kHeads * kHead, kWidth), layer.key = random_weights(kKvHeads * kHead, kWidth);
+  layer.value = random_weights(kKvHeads * kHead, kWidth),
+  layer.output = random_weights(kWidth, kHeads * kHead);
+  layer.gate = random_weights(kInner, kWidth), layer.up = random_weights(kInner, kWidth);
+  layer.down = random_weights(kWidth, kInner);
+  layer.keys = new_cache(sequences), layer.values = new_cache(sequences), layer.table = turns();
+  x = rows_in(buffer_of(sequences * kWidth * sizeof(float)), sequences, kWidth);
+  y = rows_in(buffer_of(sequences * kWidth * sizeof(float)), sequences, kWidth);
+  layer.gain = rows_in(buffer_of(kWidth * sizeof(float)), 0, kWidth);
+  need(greta_stream_fill(compute, stream, x.buffer, 0, sequences * kWidth * sizeof(float), 0x3e800000));
+  need(greta_stream_fill(compute, stream, layer.gain.buffer, 0, kWidth * sizeof(float), 0x3f800000));
+  need(greta_stream_step(compute, stream, step));
+  graph = record(x, y, &layer);
   need(greta_graph_describe(compute, graph, &info));
   need(greta_graph_print(compute, graph, text, sizeof text, &bytes));
   printf("%u launches, %u barriers, %llu bytes of temporaries\n%s", info.launches, info.barriers,
          (unsigned long long)info.temporary_bytes, text);
   need(greta_stream_signal(compute, stream, timeline, 1));
-  for (run = 0; run < kRuns; ++run) need(greta_graph_run(compute, stream, graph, NULL, 0));
+  for (run = 0; run < kRuns; ++run) {
+    for (s = 0; s < sequences; ++s)
+      list[s].token = 0, list[s].position = run, list[s].sequence = s, list[s].output = 0;
+    need(greta_step_set(compute, stream, step, list, sequences));
+    need(greta_graph_run(compute, stream, graph, NULL, 0));
+    if (run % 32 == 31) need(greta_stream_wait(compute, stream)); /* so many steps may be on the way */
+  }
   need(greta_stream_signal(compute, stream, timeline, 2));
   need(greta_timeline_wait(compute, timeline, 2));
   need(greta_timeline_elapsed(compute, timeline, 1, 2, &ns));
   need(greta_buffer_read(compute, y.buffer, 0, &first, sizeof first));
-  printf("%.1f us a run, y[0][0] = %g\n", (double)ns / 1e3 / kRuns, (double)first);
+  printf("%.1f us a step, y[0][0] = %g\n", (double)ns / 1e3 / kRuns, (double)first);
   greta_compute_close(compute);
   greta_runtime_close(runtime);
   return 0;

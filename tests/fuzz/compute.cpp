@@ -68,6 +68,7 @@ struct Run {
   Handles<greta_stream> streams;
   Handles<greta_timeline> timelines;
   Handles<greta_graph> graphs;
+  Handles<greta_step> steps;
   std::vector<greta_buffer> slots;           // of graphs, open or not
   uint64_t rows = 1, width = 32, inner = 8;  // of the operation that is being made
 
@@ -111,6 +112,44 @@ struct Run {
     made.offset = tape.below(3) ? 0 : 256 * tape.below(8);
     return made;
   }
+  greta_cache cache() {
+    greta_cache made = {};
+    uint64_t bytes;
+    made.type = tape.below(8) ? tape.below(2) : uint32_t(tape.number());
+    made.heads = tape.below(8) ? 1 + tape.below(2) : uint32_t(dimension());
+    made.width = tape.below(8) ? uint32_t(width) : uint32_t(dimension());
+    made.pages = tape.below(8) ? 1 : uint32_t(dimension());
+    ok(greta_cache_size(compute, &made, &bytes));
+    made.buffer = buffers.pick(tape);
+    if (!tape.below(8)) made.offset = offset();
+    return made;
+  }
+  void step() {
+    const greta_stream stream = streams.pick(tape);
+    const greta_step old = steps.pick(tape);
+    Odd<greta_step_options> options;
+    greta_step made;
+    greta_row list[8];
+    uint32_t pages[4];
+    switch (tape.below(5)) {
+      case 0:
+        options->rows = tape.below(8) ? 1 + tape.below(6) : uint32_t(tape.number());
+        options->sequences = 1 + tape.below(3), options->positions = 1 + tape.below(70);
+        options->pages = tape.below(3);
+        if (ok(greta_step_open(compute, options.change(tape), &made))) steps.keep(made);
+        return;
+      case 1:
+        for (greta_row& row : list) row = {tape.below(70), tape.below(66), tape.below(3), tape.below(2)};
+        ok(greta_step_set(compute, stream, old, list, tape.below(9)));
+        return;
+      case 2:
+        for (uint32_t& page : pages) page = tape.below(3);
+        ok(greta_step_pages(compute, stream, old, tape.below(3), tape.below(4), pages, tape.below(5)));
+        return;
+      default:
+        ok(greta_stream_step(compute, stream, tape.below(3) ? old : greta_step{}));
+    }
+  }
   void open_buffer() {
     Odd<greta_buffer_options> options;
     greta_buffer buffer;
@@ -137,15 +176,37 @@ struct Run {
     const bool done = ok(record(compute, streams.pick(tape), &call.value, memory, at));
     if (done && !fits) __builtin_trap();
   }
+  // Of those that want a step.
+  void step_operation() {
+    switch (tape.below(3)) {
+      case 0: {
+        Odd<greta_embed_call> call;
+        call->table = weights(), call->y = tensor();
+        return operate(call, greta_embed_check, greta_embed_scratch, greta_embed);
+      }
+      case 1: {
+        Odd<greta_kv_write_call> call;
+        call->x = tensor(3), call->cache = cache();
+        return operate(call, greta_kv_write_check, greta_kv_write_scratch, greta_kv_write);
+      }
+      default: {
+        Odd<greta_attention_call> call;
+        call->q = tensor(3), call->y = tensor(3), call->keys = cache(), call->values = cache();
+        call->window = tape.below(3), call->cap = tape.below(3) ? 0 : tape.real();
+        return operate(call, greta_attention_check, greta_attention_scratch, greta_attention);
+      }
+    }
+  }
   void operation() {
     rows = 1 + tape.below(tape.below(8) ? 6 : 40), width = 4 * (1 + tape.below(8)),
     inner = 1 + tape.below(12);
     if (tape.below(2)) width = 32;
-    switch (tape.below(8)) {
+    switch (tape.below(9)) {
       case 0: {
         Odd<greta_linear_call> call;
         call->weights = weights(), call->x = tensor(), call->y = tensor(2, inner);
         if (!tape.below(3)) call->bias = tensor(1, inner);
+        call->outputs = !tape.below(4);
         return operate(call, greta_linear_check, greta_linear_scratch, greta_linear);
       }
       case 1: {
@@ -186,6 +247,8 @@ struct Run {
         call->y = tape.below(2) ? call->by : tensor(), call->factor = greta_factor(tape.below(8));
         return operate(call, greta_multiply_check, greta_multiply_scratch, greta_multiply);
       }
+      case 7:
+        return step_operation();
       default: {
         Odd<greta_softcap_call> call;
         call->x = tensor(), call->y = tape.below(2) ? call->x : tensor(),
@@ -288,7 +351,10 @@ struct Run {
     }
   }
   void close() {
-    switch (tape.below(4)) {
+    switch (tape.below(5)) {
+      case 4:
+        ok(greta_step_close(compute, steps.pick(tape)));
+        return;
       case 0:
         ok(greta_buffer_close(compute, buffers.pick(tape)));
         return;
@@ -315,7 +381,7 @@ struct Run {
     static constexpr void (Run::* kCalls[])() = {
         &Run::operation, &Run::operation, &Run::operation, &Run::open_buffer, &Run::copy,
         &Run::transfer,  &Run::time,      &Run::graph,     &Run::graph,       &Run::stream,
-        &Run::close,     &Run::look,      &Run::pack};
+        &Run::close,     &Run::look,      &Run::pack,      &Run::step};
     (this->*kCalls[tape.below(std::size(kCalls))])();
   }
 };
@@ -352,7 +418,7 @@ void check_norm(greta_compute* compute) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static greta_runtime* const runtime = open_runtime();
   Tape tape{data, size};
-  Run run{tape, {}, {}, {}, {}, {}, {}};
+  Run run{tape, {}, {}, {}, {}, {}, {}, {}};
   Odd<greta_compute_options> options;
   options->memory_limit_bytes = 64 << 20;
   must(greta_compute_open(runtime, &options.value, &run.compute));

@@ -56,6 +56,19 @@ Status slice_of(const BufferObject& buffer, const char* role, uint64_t offset, u
   return {};
 }
 
+Status upload_once(Device& device, const Slice& to, const std::vector<uint8_t>& bytes) {
+  Staging staging;
+  GRETA_TRY(staging.open(device, std::min<uint64_t>(bytes.size(), 1 << 20)));
+  GRETA_TRY(staging.upload(
+      to,
+      [](void* from, uint64_t offset, void* host, uint64_t count) {
+        memcpy(host, static_cast<const uint8_t*>(from) + offset, count);
+        return Status{};
+      },
+      const_cast<uint8_t*>(bytes.data())));
+  return staging.finish();
+}
+
 }  // namespace greta
 
 greta_status greta_buffer_open(greta_compute* compute, const greta_buffer_options* given,

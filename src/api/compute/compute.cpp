@@ -1,11 +1,13 @@
 // The functions of greta_compute.h that open, close and describe a compute, and the table of its handles.
 #include "api/compute/graphs.h"
+#include "api/compute/step.h"
 
 using namespace greta;
 
 namespace {
 
-constexpr const char* kKindNames[] = {"buffer", "stream", "timeline", "graph"};
+constexpr const char* kKindNames[] = {"buffer", "stream", "timeline", "graph", "step"};
+static_assert(std::size(kKindNames) == size_t(Object::Kind::count));
 
 uint64_t number_of(uint64_t place, uint32_t generation) { return uint64_t(generation) << 32 | place; }
 
@@ -115,6 +117,10 @@ Status greta_compute::remove(uint64_t owner_of_handle, uint64_t number, Object::
 
 Status greta_compute::find(greta_graph handle, std::shared_ptr<GraphObject>* out) const {
   return find_object(*this, handle, Object::Kind::Graph, out);
+}
+
+Status greta_compute::find(greta_step handle, std::shared_ptr<StepObject>* out) const {
+  return find_object(*this, handle, Object::Kind::Step, out);
 }
 
 greta_status greta_compute_open(greta_runtime* runtime, const greta_compute_options* given,

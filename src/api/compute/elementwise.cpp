@@ -84,21 +84,7 @@ static Status read_softcap(const greta_compute& compute, const greta_softcap_cal
   return {};
 }
 
-// The three functions of each.
-#define GRETA_ELEMENTWISE(name)                                                                           \
-  greta_status greta_##name##_check(greta_compute* compute, const greta_##name##_call* call) {            \
-    return check_call(compute, call, read_##name);                                                        \
-  }                                                                                                       \
-  greta_status greta_##name##_scratch(greta_compute* compute, const greta_##name##_call* call,            \
-                                      uint64_t* out_bytes) {                                              \
-    return scratch_of_call(compute, call, out_bytes, read_##name);                                        \
-  }                                                                                                       \
-  greta_status greta_##name(greta_compute* compute, greta_stream stream, const greta_##name##_call* call, \
-                            greta_buffer scratch, uint64_t offset) {                                      \
-    return record_call(compute, stream, call, scratch, offset, read_##name);                              \
-  }
-GRETA_ELEMENTWISE(add)
-GRETA_ELEMENTWISE(gate)
-GRETA_ELEMENTWISE(multiply)
-GRETA_ELEMENTWISE(softcap)
-#undef GRETA_ELEMENTWISE
+GRETA_OPERATION(add)
+GRETA_OPERATION(gate)
+GRETA_OPERATION(multiply)
+GRETA_OPERATION(softcap)

@@ -5,8 +5,9 @@ using namespace greta;
 
 // y[rows][n] = x[rows][depth] . weights[n][depth] + bias[n]
 static Status read_linear(const greta_compute& compute, const greta_linear_call& given, Work* work) {
-  GRETA_TRY(check_reserved(given.reserved));
   TensorView x, y, bias;
+  bool outputs = false;
+  GRETA_TRY(read_flag(given.outputs, "outputs", &outputs));
   RowsView of_x, of_y;
   Tensor weights;
   std::shared_ptr<BufferObject> weights_buffer;
@@ -40,22 +41,12 @@ static Status read_linear(const greta_compute& compute, const greta_linear_call&
   work->operand(kBias, bias, 0);
   work->rows = of_x.rows * of_x.heads;
   work->counts_rows = true;
+  work->needs_step = outputs;
+  if (outputs) work->call.rows_of = kRowsGather;
   return {};
 }
 
-greta_status greta_linear_check(greta_compute* compute, const greta_linear_call* call) {
-  return check_call(compute, call, read_linear);
-}
-
-greta_status greta_linear_scratch(greta_compute* compute, const greta_linear_call* call,
-                                  uint64_t* out_bytes) {
-  return scratch_of_call(compute, call, out_bytes, read_linear);
-}
-
-greta_status greta_linear(greta_compute* compute, greta_stream stream, const greta_linear_call* call,
-                          greta_buffer scratch, uint64_t scratch_offset) {
-  return record_call(compute, stream, call, scratch, scratch_offset, read_linear);
-}
+GRETA_OPERATION(linear)
 
 greta_status greta_type_find(const char* name, uint32_t* out_type) {
   return fenced([&]() -> Status {

@@ -45,19 +45,7 @@ static Status read_rms_norm(const greta_compute& compute, const greta_rms_norm_c
   return {};
 }
 
-greta_status greta_rms_norm_check(greta_compute* compute, const greta_rms_norm_call* call) {
-  return check_call(compute, call, read_rms_norm);
-}
-
-greta_status greta_rms_norm_scratch(greta_compute* compute, const greta_rms_norm_call* call,
-                                    uint64_t* out_bytes) {
-  return scratch_of_call(compute, call, out_bytes, read_rms_norm);
-}
-
-greta_status greta_rms_norm(greta_compute* compute, greta_stream stream, const greta_rms_norm_call* call,
-                            greta_buffer scratch, uint64_t scratch_offset) {
-  return record_call(compute, stream, call, scratch, scratch_offset, read_rms_norm);
-}
+GRETA_OPERATION(rms_norm)
 
 static Status read_layer_norm(const greta_compute& compute, const greta_layer_norm_call& given, Work* work) {
   TensorView x, y, gain, bias;
@@ -82,16 +70,4 @@ static Status read_layer_norm(const greta_compute& compute, const greta_layer_no
   return {};
 }
 
-greta_status greta_layer_norm_check(greta_compute* compute, const greta_layer_norm_call* call) {
-  return check_call(compute, call, read_layer_norm);
-}
-
-greta_status greta_layer_norm_scratch(greta_compute* compute, const greta_layer_norm_call* call,
-                                      uint64_t* out_bytes) {
-  return scratch_of_call(compute, call, out_bytes, read_layer_norm);
-}
-
-greta_status greta_layer_norm(greta_compute* compute, greta_stream stream, const greta_layer_norm_call* call,
-                              greta_buffer scratch, uint64_t scratch_offset) {
-  return record_call(compute, stream, call, scratch, scratch_offset, read_layer_norm);
-}
+GRETA_OPERATION(layer_norm)

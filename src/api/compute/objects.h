@@ -15,7 +15,7 @@
 namespace greta {
 
 struct Object {
-  enum class Kind : uint8_t { Buffer, Stream, Timeline, Graph };
+  enum class Kind : uint8_t { Buffer, Stream, Timeline, Graph, Step, count };
   explicit Object(Kind of) : kind(of) {}
   virtual ~Object() = default;
   const Kind kind;
@@ -58,6 +58,7 @@ struct BufferObject final : Object {
 };
 
 class GraphObject;
+class StepObject;
 
 struct TimelineObject;
 
@@ -83,6 +84,7 @@ struct StreamObject final : Object {
   std::unordered_map<const Object*, std::shared_ptr<Object>> used;  // since the last wait
   std::unique_ptr<BufferObject> counters;
   std::shared_ptr<GraphObject> graph;                  // that is being recorded
+  std::shared_ptr<StepObject> step;                    // that operations run over; null: over their tensors
   std::vector<std::weak_ptr<TimelineObject>> signals;  // timelines that this stream signals
   std::unique_ptr<Stream> stream;  // declared later, since it is destroyed before what it uses
   Hazards hazards;
@@ -141,7 +143,7 @@ class ObjectTable {
   const Place* place_of(uint64_t number, Object::Kind kind) const;
   std::vector<Place> places_;
   std::vector<uint32_t> free_;
-  uint32_t counts_[4] = {};  // by kind
+  uint32_t counts_[uint32_t(Object::Kind::count)] = {};
 };
 
 }  // namespace greta
@@ -156,6 +158,7 @@ struct greta_compute {
   greta::Status find(greta_stream handle, std::shared_ptr<greta::StreamObject>* out) const;
   greta::Status find(greta_timeline handle, std::shared_ptr<greta::TimelineObject>* out) const;
   greta::Status find(greta_graph handle, std::shared_ptr<greta::GraphObject>* out) const;
+  greta::Status find(greta_step handle, std::shared_ptr<greta::StepObject>* out) const;
   // Opens and closes handles.
   template <class Handle>
   greta::Status add(const std::shared_ptr<greta::Object>& object, Handle* out) {
@@ -196,6 +199,9 @@ inline Status need_device(const greta_compute* compute) {
 
 // Bytes [offset, offset + bytes) of a buffer. Fails with Code::Argument if they are not inside.
 Status slice_of(const BufferObject& buffer, const char* role, uint64_t offset, uint64_t bytes, Slice* out);
+
+// Copies bytes to memory of the device, and waits.
+Status upload_once(Device& device, const Slice& to, const std::vector<uint8_t>& bytes);
 
 // Finds the stream and runs body(StreamObject&) -> Status as its only user.
 template <class Body>

@@ -21,6 +21,19 @@ uint64_t hash_of(const Call& call, uint32_t bucket) {
 
 }  // namespace
 
+bool takes_counters(Op op) {
+  return multiplies(op) || op == Op::Attention || op == Op::Route || op == Op::Sample;
+}
+
+void give_scratch(Call& call, uint32_t bucket, GretaGraph& graph) {
+  const Call::Attention& shape = call.attention;
+  if (call.op == Op::Attention && bucket <= kMaxSplitTokens)
+    call.slot[kScratch] =
+        graph.temporary(attention_scratch_bytes(uint64_t(bucket), shape.heads, shape.value_width));
+  if (call.op == Op::Sample)
+    call.slot[kScratch] = graph.temporary(bucket * sample_scratch_bytes(uint64_t(call.sample.vocab)));
+}
+
 Recipes::Recipes(greta_runtime& runtime, RuntimeDevice& on, Memories& memories)
     : on_(on),
       filter_{&on.device->info(), runtime.exact, &on.kernels->refused()},
@@ -36,7 +49,9 @@ Status Recipes::plan(const Call& call, uint32_t bucket, std::unique_ptr<Recipe>*
   for (;;) {
     auto recipe = std::make_unique<Recipe>(Recipe{call, bucket, std::make_unique<GretaGraph>(filter_)});
     GretaGraph& graph = *recipe->graph;
-    GRETA_TRY(graph.add({&call, 1}, bucket));
+    Call with_scratch = call;
+    give_scratch(with_scratch, bucket, graph);
+    GRETA_TRY(graph.add({&with_scratch, 1}, bucket));
     GRETA_TRY(graph.finish());
     GRETA_TRY(graph.bind(kernels_, {&arena_, 0, graph.arena_bytes()}));
     const Status compiled = kernels_.compile();
@@ -60,7 +75,7 @@ Status Recipes::find(const Call& given, uint32_t bucket, const Recipe** out) {
   for (uint32_t s = 0; s < kSlotCount; ++s)
     if (given.slot[s].buffer) call.slot[s] = {&operands_, s * kOperandBytes, kOperandBytes};
   call.slot[kStep] = {&operands_, kStep * kOperandBytes, kOperandBytes};
-  if (multiplies(call.op)) call.slot[kCounters] = {&operands_, kCounters * kOperandBytes, kOperandBytes};
+  if (takes_counters(call.op)) call.slot[kCounters] = {&operands_, kCounters * kOperandBytes, kOperandBytes};
   const Tensor& weight = call.weight;
   if (weight.slice.buffer)
     call.weight.slice = {&operands_, kWeightOperand * kOperandBytes,
@@ -91,16 +106,7 @@ Status Recipes::make_rows() {
   for (uint32_t t = 0; t < kMaxStepTokens; ++t) numbered.row[t] = {t, t, 0, kNoOutput};
   memcpy(bytes.data() + kAllLiveBytes, &numbered, sizeof numbered);
   GRETA_TRY(memories_.take(GRETA_MEMORY_DEVICE, bytes.size(), &rows->slice));
-  Staging staging;
-  GRETA_TRY(staging.open(*on_.device, bytes.size()));
-  GRETA_TRY(staging.upload(
-      rows->slice,
-      [](void* from, uint64_t offset, void* host, uint64_t count) {
-        memcpy(host, static_cast<const uint8_t*>(from) + offset, count);
-        return Status{};
-      },
-      bytes.data()));
-  GRETA_TRY(staging.finish());
+  GRETA_TRY(upload_once(*on_.device, rows->slice, bytes));
   rows_ = std::move(rows);
   return {};
 }

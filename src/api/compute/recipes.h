@@ -19,6 +19,11 @@ struct StreamObject;
 constexpr uint32_t kWeightOperand = kSlotCount, kOperands = kSlotCount + 1;
 using Operands = std::array<Slice, kOperands>;
 
+// Whether some kernels of an op share results by counters.
+bool takes_counters(Op op);
+// Gives a call that wants working memory a temporary of the graph.
+void give_scratch(Call& call, uint32_t bucket, GretaGraph& graph);
+
 // The plan of a kind of call. It does not change.
 struct Recipe {
   Call call;  // whose operands stand for any memory

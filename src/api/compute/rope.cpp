@@ -3,8 +3,8 @@
 
 using namespace greta;
 
-// Row t has the position first_position + t. Kernels find positions from 0 on in the rows, so the table
-// begins at the first position.
+// Row t has the position first_position + t, or that of the stream's rows. In the first case kernels find
+// positions from 0 on in the rows, so the table begins at the first position.
 static Status read_rope(const greta_compute& compute, const greta_rope_call& given, Work* work) {
   TensorView x, y, table;
   bool halves = false;
@@ -25,6 +25,7 @@ static Status read_rope(const greta_compute& compute, const greta_rope_call& giv
         (unsigned long long)table.shape[table.rank > 1 ? table.rank - 2 : 0],
         (unsigned long long)table.width());
   const uint64_t rows = x.shape[0], heads = x.shape[1];
+  work->most_positions = given.first_position ? 0 : table.shape[0];
   if (given.first_position > table.shape[0] || rows > table.shape[0] - given.first_position)
     return fail(Code::Argument, "rope: %llu rows from position %llu on, the table has %llu positions",
                 (unsigned long long)rows, (unsigned long long)given.first_position,
@@ -57,15 +58,4 @@ static Status read_rope(const greta_compute& compute, const greta_rope_call& giv
   return {};
 }
 
-greta_status greta_rope_check(greta_compute* compute, const greta_rope_call* call) {
-  return check_call(compute, call, read_rope);
-}
-
-greta_status greta_rope_scratch(greta_compute* compute, const greta_rope_call* call, uint64_t* out_bytes) {
-  return scratch_of_call(compute, call, out_bytes, read_rope);
-}
-
-greta_status greta_rope(greta_compute* compute, greta_stream stream, const greta_rope_call* call,
-                        greta_buffer scratch, uint64_t scratch_offset) {
-  return record_call(compute, stream, call, scratch, scratch_offset, read_rope);
-}
+GRETA_OPERATION(rope)

@@ -10,6 +10,49 @@ constexpr uint64_t kMostRows = kMaxStepTokens;  // of a launch
 
 uint32_t bucket_of(const Work& work, uint32_t rows) { return work.counts_rows ? token_bucket(rows) : rows; }
 
+// Each row of a step has several rows of the tensors, where these have more dimensions: they become
+// wider.
+Status widen(Work& work, uint64_t times) {
+  Call& call = work.call;
+  const bool norm = call.op == Op::Norm;
+  const uint64_t width = uint64_t(call.width) * (norm ? call.norm.heads : 1);
+  const auto dense = [&](uint32_t stride) { return !stride || stride == width; };
+  const bool single =
+      norm || call.op == Op::Add || call.op == Op::Gate || call.op == Op::Multiply || call.op == Op::Softcap;
+  if (!single || !dense(call.x_stride) || !dense(call.y_stride) || width > UINT32_MAX / times)
+    return fail(Code::Unsupported, "%s: %llu rows of the tensors for each row of the stream's step",
+                op_name(call.op), (unsigned long long)times);
+  (norm ? call.norm.heads : call.width) *= uint32_t(times);
+  call.x_stride *= uint32_t(times), call.y_stride *= uint32_t(times);
+  for (uint64_t& bytes : work.row_bytes) bytes *= times;
+  work.rows /= times;
+  return {};
+}
+
+// Lets the work run over the live rows of the stream's step, if it has one.
+Status take_step(const StreamObject& stream, Work& work) {
+  const StepObject* const step = stream.step.get();
+  const char* const name = op_name(work.call.op);
+  if (!step) {
+    if (!work.needs_step) return {};
+    return fail(Code::Argument, "%s: the stream has no step (greta_stream_step)", name);
+  }
+  if (work.rows > step->capacity && work.rows % step->capacity == 0)
+    GRETA_TRY(widen(work, work.rows / step->capacity));
+  if (work.rows != step->capacity)
+    return fail(Code::Argument, "%s: tensors of %llu rows, the stream's step has %u", name,
+                (unsigned long long)work.rows, step->capacity);
+  if (work.most_pages < step->pages || work.most_positions < step->positions)
+    return fail(Code::Argument,
+                "%s: %llu pages and %llu positions; the stream's step has up to %u pages and %u positions",
+                name, (unsigned long long)work.most_pages, (unsigned long long)work.most_positions,
+                step->pages, step->positions);
+  work.row_bytes[kTable] = 0;  // rows read it anywhere
+  work.step = step->state();
+  work.use(step->buffer());
+  return {};
+}
+
 // Runs body(first row, rows, recipe) -> Status for each launch's rows.
 template <class Body>
 Status for_pieces(greta_compute& compute, const Work& work, Body&& body) {
@@ -53,55 +96,63 @@ Status plan_work(greta_compute& compute, const Work& work, uint64_t* out_scratch
   });
 }
 
+// What the kernels know of the rows of a launch.
+static Status step_of(greta_compute& compute, const Work& work, uint32_t rows, Slice* out) {
+  if (work.step.buffer) {
+    *out = work.step;
+    return {};
+  }
+  return work.counts_rows ? compute.recipes.live_rows(rows, out) : compute.recipes.numbered_rows(out);
+}
+
 // Adds the launches to the graph that the stream records.
 static Status add_work(greta_compute& compute, GraphObject& graph, const Work& work) {
   uint64_t unused;
-  Slice numbered, counters;
+  Slice step, counters;
   GRETA_TRY(plan_work(compute, work, &unused));
-  GRETA_TRY(compute.recipes.numbered_rows(&numbered));
-  if (work.counts_rows) GRETA_TRY(graph.need_counters(compute, &counters));
+  GRETA_TRY(step_of(compute, work, 1, &step));
+  if (takes_counters(work.call.op)) GRETA_TRY(graph.need_counters(compute, &counters));
   GRETA_TRY(graph.can_hold(work.call.weight.slice));
   return graph.add({work.uses.data(), work.use_count}, [&](GretaGraph& plan) -> Status {
     for (uint64_t first = 0; first < work.rows; first += kMostRows) {
-      const uint32_t rows = uint32_t(std::min(kMostRows, work.rows - first));
+      const uint32_t rows = uint32_t(std::min(kMostRows, work.rows - first)), bucket = bucket_of(work, rows);
       Call call = work.call;
       for (uint32_t s = 0; s < kSlotCount; ++s)
         call.slot[s] = rows_of(call.slot[s], work.row_bytes[s], first, rows);
-      call.slot[kStep] = numbered;
       call.slot[kCounters] = counters;
-      if (work.counts_rows) GRETA_TRY(compute.recipes.live_rows(rows, &call.slot[kStep]));
-      GRETA_TRY(plan.add({&call, 1}, bucket_of(work, rows)));
+      GRETA_TRY(step_of(compute, work, rows, &call.slot[kStep]));
+      give_scratch(call, bucket, plan);
+      GRETA_TRY(plan.add({&call, 1}, bucket));
     }
     return {};
   });
 }
 
-Status record_work(greta_compute& compute, StreamObject& stream, const Work& work, greta_buffer scratch,
+Status record_work(greta_compute& compute, StreamObject& stream, const Work& given, greta_buffer scratch,
                    uint64_t scratch_offset) {
+  Work work = given;
+  GRETA_TRY(take_step(stream, work));
   for (uint32_t i = 0; i < work.use_count; ++i) GRETA_TRY(stream.can_use(*work.uses[i]));
   if (stream.graph) return add_work(compute, *stream.graph, work);
-  Slice numbered, counters, arena;
+  Slice step, counters, arena;
   std::shared_ptr<BufferObject> arena_buffer;
   uint64_t scratch_bytes;
-  GRETA_TRY(compute.recipes.numbered_rows(&numbered));
-  if (work.counts_rows) GRETA_TRY(stream.need_counters(compute, &counters));
+  GRETA_TRY(step_of(compute, work, 1, &step));
+  if (takes_counters(work.call.op)) GRETA_TRY(stream.need_counters(compute, &counters));
   GRETA_TRY(plan_work(compute, work, &scratch_bytes));
   if (scratch_bytes)
     GRETA_TRY(read_scratch(compute, scratch, scratch_offset, scratch_bytes, work, &arena_buffer, &arena));
+  if (arena_buffer) GRETA_TRY(stream.can_use(*arena_buffer));
   for (uint32_t i = 0; i < work.use_count; ++i) stream.use(work.uses[i]);
-  if (arena_buffer) {
-    GRETA_TRY(stream.can_use(*arena_buffer));
-    stream.use(arena_buffer);
-  }
+  if (arena_buffer) stream.use(arena_buffer);
   return recorded(stream, [&] {
     return for_pieces(compute, work, [&](uint64_t first, uint32_t rows, const Recipe& recipe) -> Status {
       Operands operands;
       for (uint32_t s = 0; s < kSlotCount; ++s)
         operands[s] = rows_of(work.call.slot[s], work.row_bytes[s], first, rows);
       operands[kWeightOperand] = work.call.weight.slice;
-      operands[kStep] = numbered;
       operands[kCounters] = counters;
-      if (work.counts_rows) GRETA_TRY(compute.recipes.live_rows(rows, &operands[kStep]));
+      GRETA_TRY(step_of(compute, work, rows, &operands[kStep]));
       return compute.recipes.record(recipe, operands, arena, rows, stream);
     });
   });

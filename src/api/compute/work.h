@@ -1,5 +1,6 @@
 // What an operation does, after its arguments have been read: a call of an op over any number of rows.
 #pragma once
+#include "api/compute/step.h"
 #include "api/compute/tensors.h"
 
 namespace greta {
@@ -9,7 +10,11 @@ struct Work {
   uint64_t rows = 1;
   uint64_t row_bytes[kSlotCount] = {};  // from one row to the next; 0: the operand is the same for all
   bool counts_rows = false;             // a product, which asks how many rows live
-  std::array<std::shared_ptr<BufferObject>, 6> uses;
+  bool needs_step = false;              // positions, tokens or page tables, which only a greta_step has
+  // How many pages and positions its caches and tables have.
+  uint64_t most_pages = UINT64_MAX, most_positions = UINT64_MAX;
+  Slice step = {};  // of the stream, if it has one
+  std::array<std::shared_ptr<BufferObject>, 8> uses;
   uint32_t use_count = 0;
 
   void use(const std::shared_ptr<BufferObject>& buffer) { uses[use_count++] = buffer; }
@@ -77,5 +82,23 @@ greta_status record_call(greta_compute* compute, greta_stream stream, const Give
     });
   });
 }
+
+// Defines them by read_NAME(compute, call, &work).
+#define GRETA_READ(name)                                                             \
+  [](const greta_compute& on, const greta_##name##_call& given, greta::Work* work) { \
+    return read_##name(on, given, work);                                             \
+  }
+#define GRETA_OPERATION(name)                                                                             \
+  greta_status greta_##name##_check(greta_compute* compute, const greta_##name##_call* call) {            \
+    return greta::check_call(compute, call, GRETA_READ(name));                                            \
+  }                                                                                                       \
+  greta_status greta_##name##_scratch(greta_compute* compute, const greta_##name##_call* call,            \
+                                      uint64_t* out_bytes) {                                              \
+    return greta::scratch_of_call(compute, call, out_bytes, GRETA_READ(name));                            \
+  }                                                                                                       \
+  greta_status greta_##name(greta_compute* compute, greta_stream stream, const greta_##name##_call* call, \
+                            greta_buffer scratch, uint64_t offset) {                                      \
+    return greta::record_call(compute, stream, call, scratch, offset, GRETA_READ(name));                  \
+  }
 
 }  // namespace greta

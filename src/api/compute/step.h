@@ -1,0 +1,45 @@
+// A step: a StepState in memory of the device, which stream work changes and operations read.
+#pragma once
+#include "api/compute/objects.h"
+
+namespace greta {
+
+class StepObject final : public Object {
+ public:
+  StepObject(greta_compute& compute, const greta_step_options& options);
+  Status open(greta_compute& compute);
+
+  // Record changes.
+  Status set(StreamObject& stream, std::span<const greta_row> list);
+  Status set_pages(StreamObject& stream, uint32_t sequence, uint32_t first, std::span<const uint32_t> pages);
+
+  const Slice& state() const { return state_->slice; }
+  const std::shared_ptr<BufferObject>& buffer() const { return state_; }
+
+  const uint32_t capacity, sequences, positions;
+  const uint32_t sequence_pages;  // entries of a page table
+  const uint32_t pages;           // of caches
+
+ private:
+  // Bytes that go to `at` of the state.
+  struct Piece {
+    uint64_t at;
+    const void* data;
+    uint64_t bytes;
+  };
+  static constexpr size_t kMostOnTheWay = 64;
+  Status send(StreamObject& stream, std::span<const Piece> pieces);
+  Status take_upload(std::shared_ptr<BufferObject>* out);
+  uint64_t table_at(uint32_t sequence, uint32_t entry) const {
+    return sizeof(StepState) + (uint64_t(sequence) * sequence_pages + entry) * sizeof(uint32_t);
+  }
+  uint64_t state_bytes() const { return table_at(sequences, 0) + sequences * sizeof(SamplePenalties); }
+
+  Memories& memories_;
+  std::shared_ptr<BufferObject> state_;
+  std::mutex mutex_;  // of what follows
+  // What is on the way to the device: those that no stream uses any more are free.
+  std::vector<std::shared_ptr<BufferObject>> uploads_;
+};
+
+}  // namespace greta
