@@ -276,6 +276,8 @@ TEST_CASE("split models", "[engine][gguf]") {
   Gguf alone;
   CHECK(open(folder.write("renamed.gguf", part(1, 2, 2, "b")), &alone).code == Code::File);
   CHECK(says("part 2 of a model split in 2"));
+  Gguf whole;  // one part of one is whole, whatever its number
+  CHECK(open(folder.write("one.gguf", part(2, 1, 1, "b")), &whole).ok());
 }
 
 TEST_CASE("values as short text", "[engine][gguf]") {

@@ -99,6 +99,7 @@ constexpr Case kCases[] = {
      "<tool_call>{\"name\": \"no\"}</tool_call>", "T(<tool_call>{\"name\": \"no\"}</tool_call>)"},
     {"text before and after a call", "<tool_call>", "",
      "One. <tool_call>{\"name\": \"now\"}</tool_call> Two.", "T(One.)C(now {})T(\nTwo.)"},
+    {"an object where calls have marks", "<tool_call>", "", "{\"name\": \"now\"}", "T({\"name\": \"now\"})"},
     {"solar", "<|tool_calls|>", "",
      "<|tool_calls|><|tool_call:begin|>a1<|tool_call:name|>now<|tool_call:args|>{}<|tool_call:end|><|calls|>",
      "C(now {})#a1"},
@@ -369,6 +370,31 @@ TEST_CASE("any mixture of marks has the same parts wherever it is cut", "[chat]"
     // Words of letters that no mark has are still there, unless they were within a call.
     if (whole.find("C(") == whole.npos && !form.channels) REQUIRE(count_words(whole) == count_words(text));
   }
+}
+
+TEST_CASE("text behind what is no call comes before the answer ends", "[chat]") {
+  ToolList tools;
+  REQUIRE(tools.parse(kTools).ok());
+  const auto before_end = [&](const char* form, const char* prompt, std::string_view text) {
+    Parts parts;
+    ChatParser parser(chat_form(form), tools, prompt, parts.sink());
+    CHECK(parser.push(text));
+    return parts.all;
+  };
+  CHECK(before_end("<tool_call>", "", "<tool_call></tool_call>Yes.") == "T(<tool_call></tool_call>Yes.)");
+  CHECK(before_end("</think> <tool_call>", "<think>", "so <tool_call>.</think>Yes.") ==
+        "R(so <tool_call>.)T(Yes.)");
+}
+
+TEST_CASE("a call may be as long as the limit", "[chat]") {
+  ToolList tools;
+  REQUIRE(tools.parse(kTools).ok());
+  std::string body = "{\"name\": \"now\"}";
+  body.resize(kMaxCallBytes, ' ');
+  const std::string whole = "<tool_call>" + body + "</tool_call>",
+                    more = "<tool_call> " + body + "</tool_call>";
+  CHECK(parts_of(chat_form("<tool_call>"), tools, "", {whole, {}}) == "C(now {})");
+  CHECK(parts_of(chat_form("<tool_call>"), tools, "", {more, {}}) == "T(" + more + ")");
 }
 
 TEST_CASE("answers made to be slow or endless come out as text", "[chat]") {

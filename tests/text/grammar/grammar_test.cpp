@@ -114,6 +114,7 @@ TEST_CASE("grammar: what is wrong is said, with its line", "[grammar]") {
       {"root ::= \"\"? root \"a\"", "left recursion"},
       {"root ::= (root)* \"a\"", "left recursion"},
       {"root ::= <x>", "no vocabulary"},
+      {"root ::= \"a\"\n* \"b\"", "line 2"},
   };
   for (const auto& [text, what] : wrong) {
     std::shared_ptr<const Grammar> grammar;
@@ -217,5 +218,30 @@ TEST_CASE("grammar: a mask has the tokens that a walk accepts", "[grammar]") {
           REQUIRE(fits == (bits[id / 64] >> (id % 64) & 1));
         }
       }
+  }
+}
+
+TEST_CASE("grammar: a token that is also text goes on as either, and as nothing else", "[grammar]") {
+  TinyShape shape;
+  shape.vocab = 300;
+  const TinyModel tiny = make_tiny(shape);
+  Engine engine;
+  open_engine(tiny.file, {}, &engine);
+  const Tokenizer& tokenizer = *engine.model->tokenizer;
+  int32_t a = 0;
+  while (a < int32_t(tokenizer.size()) && tokenizer.piece(a) != "a") ++a;
+  REQUIRE(a < int32_t(tokenizer.size()));
+  const std::string text = "root ::= \"a\" \"y\" | <[" + std::to_string(a) + "]> \"x\" | \"b\" \"z\"";
+  std::shared_ptr<const Grammar> grammar;
+  REQUIRE(parse_grammar(text, "root", &tokenizer, &grammar).ok());
+  GrammarMatcher matcher(grammar);
+  REQUIRE(matcher.reset().ok());
+  std::vector<uint64_t> bits((tokenizer.size() + 63) / 64);
+  REQUIRE(matcher.mask(tokenizer.trie(), bits).ok());  // so that the state behind "b" is known as well
+  REQUIRE(matcher.push_token(a, "a").ok());
+  for (const char* next : {"x", "y", "z", "a"}) {
+    GrammarMatcher probe = matcher;
+    INFO(next);
+    CHECK(probe.push(next).ok() == (*next == 'x' || *next == 'y'));
   }
 }
