@@ -377,7 +377,8 @@ TEST_CASE("text behind what is no call comes before the answer ends", "[chat]") 
   REQUIRE(tools.parse(kTools).ok());
   const auto before_end = [&](const char* form, const char* prompt, std::string_view text) {
     Parts parts;
-    ChatParser parser(chat_form(form), tools, prompt, parts.sink());
+    const ChatForm marks = chat_form(form);
+    ChatParser parser(marks, tools, prompt, parts.sink());
     CHECK(parser.push(text));
     return parts.all;
   };
