@@ -383,6 +383,8 @@ TEST_CASE("text behind what is no call comes before the answer ends", "[chat]") 
     return parts.all;
   };
   CHECK(before_end("<tool_call>", "", "<tool_call></tool_call>Yes.") == "T(<tool_call></tool_call>Yes.)");
+  CHECK(before_end("</think> <tool_call>", "<think>", "so <tool_call></tool_call>it is") ==
+        "R(so <tool_call></tool_call>it is)");
   CHECK(before_end("</think> <tool_call>", "<think>", "so <tool_call>.</think>Yes.") ==
         "R(so <tool_call>.)T(Yes.)");
 }
