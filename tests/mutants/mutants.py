@@ -60,7 +60,7 @@ class Mutant(typing.NamedTuple):
     text: str  # the line as it becomes
 
     def key(self):
-        return self.path, self.text.strip()
+        return self.path, str(self.line), self.text.strip()
 
 
 # What is changed into what. Operators stand between blanks here, as the formatter writes them, so that brackets of templates
@@ -385,11 +385,11 @@ def rows_of(path):
 
 def chosen(arguments):
     equal = {(row[0], row[1]) for row in rows_of(EQUAL)}
-    again = {(row[0], row[3]) for row in rows_of(arguments.list) if row[4] == "survived"} if arguments.again else None
+    again = {(row[0], row[1], row[3]) for row in rows_of(arguments.list) if row[4] == "survived"} if arguments.again else None
     for path in arguments.paths or SOURCES:
         if path not in SOURCES:
             sys.exit(f"{path} is none of SOURCES")
-        of_path = [m for m in mutants_of(path) if m.key() not in equal and (again is None or m.key() in again)]
+        of_path = [m for m in mutants_of(path) if (m.path, m.text.strip()) not in equal and (again is None or m.key() in again)]
         if again is None and arguments.each and len(of_path) > arguments.each:
             of_path = random.Random(f"{arguments.seed} {path}").sample(of_path, arguments.each)
         yield from sorted(of_path, key=lambda m: m.line)
@@ -402,12 +402,13 @@ HEAD = """# Mistakes that were planted by mutants.py: path, line, change, the li
 
 def write_list(path, results):
     """Puts results into the rows of a list, in the order of paths and lines."""
-    rows = {(row[0], row[3]): row for row in rows_of(path)}
+    rows = {(row[0], row[1], row[3]): row for row in rows_of(path)}
     for mutant, result in results.items():
         rows[mutant.key()] = [mutant.path, str(mutant.line), mutant.change, mutant.text.strip(), *result]
-    for row in rows_of(EQUAL):
-        if (row[0], row[1]) in rows:
-            rows[(row[0], row[1])][4:] = ["equal", ""]
+    equal = {(row[0], row[1]) for row in rows_of(EQUAL)}
+    for row in rows.values():
+        if (row[0], row[3]) in equal:
+            row[4:] = ["equal", ""]
     with open(path, "w") as file:
         file.write(HEAD)
         for row in sorted(rows.values(), key=lambda row: (row[0], int(row[1]), row[3])):
