@@ -85,6 +85,22 @@ TEST_CASE("draft: its depth follows what is right", "[draft]") {
   CHECK(DraftDepth(0).depth() == 0);
 }
 
+TEST_CASE("draft: a text of which no guess is right verifies few of them", "[draft]") {
+  for (const uint32_t most : {1u, 3u, 7u}) {
+    DraftDepth depth(most, false);
+    std::vector<uint32_t> steps;  // that verify guesses, by the tokens that were there
+    for (uint32_t tokens = 0; tokens < 4000; ++tokens)
+      if (const uint32_t guesses = depth.depth()) {
+        CHECK(guesses == (tokens ? 1 : std::min(most, 3u)));
+        steps.push_back(tokens);
+        depth.verified(guesses, 0);
+      } else {
+        depth.passed();
+      }
+    CHECK(steps == std::vector<uint32_t>{0, 1, 18, 83, 340, 853, 1366, 1879, 2392, 2905, 3418, 3931});
+  }
+}
+
 TEST_CASE("draft: the depth of guesses that cost work falls to 0 where they do not pay", "[draft]") {
   DraftDepth depth(7, false);
   CHECK(depth.depth() == 3);

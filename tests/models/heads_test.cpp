@@ -118,6 +118,80 @@ TEST_CASE("heads: guesses do not depend on the pieces in which a text was read",
 
 namespace {
 
+int32_t best_of(const float* logits, uint32_t count) {
+  return int32_t(std::max_element(logits, logits + count) - logits);
+}
+
+// What the head guesses behind a text of which the last step has read all but the last token, one by one.
+Tokens guessed_by_logits(Executor& executor, uint32_t sequence, uint32_t row, const Tokens& tokens,
+                         uint32_t depth) {
+  const uint32_t last = uint32_t(tokens.size()) - 2, vocab = executor.model().shape.vocab;
+  Tokens guesses;
+  for (uint32_t i = 0; i < depth; ++i) {
+    const uint32_t token = uint32_t(i ? guesses.back() : tokens.back());
+    const Executor::HeadRow next{token, last + i, sequence, i ? From::Head : From::Step, i ? 0 : row, true};
+    require_ok(executor.head_step({&next, 1}));
+    guesses.push_back(best_of(executor.logits(), vocab));
+  }
+  return guesses;
+}
+
+}  // namespace
+
+TEST_CASE("heads: guesses are drawn on the device, the likeliest ones, in two submissions",
+          "[models][draft]") {
+  const char* name = kHeads[GENERATE(0, 1, 2, 3)];
+  INFO(name);
+  const std::string file = write_model(read_head(name));
+  Submissions submissions;
+  Engine engine;
+  EngineOptions options;
+  options.threads = 1;
+  options.head = true;
+  options.split = {};
+  options.executor.sequences = 2;
+  options.executor.cache_tokens = 512;
+  options.wrap = [&](Device& inner) { return std::make_unique<FaultyDevice>(inner, false, submissions); };
+  open_engine(file, options, &engine);
+  Executor& executor = *engine.executor;
+  const uint32_t context = executor.plan().context;
+  struct Texts {
+    std::vector<uint32_t> lengths, depths, counts;
+  };
+  // In the last ones the second text has a position for a single guess behind the first one.
+  const Texts cases[] = {{{40}, {7}, {7}}, {{40, 22}, {7, 2}, {7, 2}}, {{40, context}, {7, 3}, {2, 2}}};
+  for (const Texts& texts : cases) {
+    INFO(texts.lengths.size() << " texts, the last one of " << texts.lengths.back());
+    std::vector<Tokens> tokens;
+    for (const uint32_t length : texts.lengths) tokens.push_back(some_tokens(length, length));
+    std::vector<Executor::Row> rows;
+    std::vector<Executor::HeadPart> parts;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      uint32_t sequence = 0;
+      require_ok(executor.acquire_sequence(&sequence));
+      DeviceSampling sampling = {};  // of the text, not of its guesses
+      sampling.params.temperature = 1.5f;
+      executor.set_sampling(sequence, sampling);
+      const uint32_t fed = texts.lengths[i] - 1;
+      parts.push_back({sequence, 0, fed, uint32_t(rows.size()), tokens[i], texts.depths[i]});
+      for (uint32_t p = 0; p < fed; ++p)
+        rows.push_back({uint32_t(tokens[i][p]), p, sequence, Executor::Output::None});
+    }
+    REQUIRE(rows.size() <= executor.plan().step_tokens);
+    require_ok(executor.step(rows));
+    std::vector<Tokens> guesses;
+    const uint64_t submitted = submissions.count;
+    require_ok(executor.feed_head(executor.submitted(), parts, &guesses));
+    CHECK(submissions.count - submitted == 2);  // the first guesses, and all others
+    for (size_t i = 0; i < tokens.size(); ++i)
+      CHECK(guesses[i] == guessed_by_logits(executor, parts[i].sequence, parts[i].row + parts[i].count - 1,
+                                            tokens[i], texts.counts[i]));
+    for (const Executor::HeadPart& part : parts) executor.release_sequence(part.sequence);
+  }
+}
+
+namespace {
+
 struct Written {
   Tokens tokens;
   std::string state;
@@ -214,7 +288,7 @@ TEST_CASE("heads: requests share steps and give the same answers", "[serve][draf
     CHECK(answer.tokens == expected[i]);
     drafted += answer.result.drafted_tokens;
   }
-  CHECK(drafted > 20);
+  CHECK(drafted > 10);
   rig.check_clean();
 }
 

@@ -22,7 +22,14 @@ class Executor::Attempt {
   Attempt& operator=(const Attempt&) = delete;
   void keep() { kept_ = recordings_.kept = true; }
 
+  // Submits a step of the layer that drafts tokens, whose rows have outputs of this kind, and keeps it. Where
+  // they draw, there may be more `steps`, each of which goes on from the tokens that the one before has drawn
+  // in all of its rows.
+  Status submit_head(std::span<const HeadRow> rows, Output output, uint32_t steps, uint32_t* flight);
+
  private:
+  Status upload_greedy(std::span<const Row> rows, const Planned& plan);
+
   Executor& executor_;
   Recordings recordings_;
   bool kept_ = false;

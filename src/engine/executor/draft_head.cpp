@@ -5,7 +5,6 @@
 // row of the last known token gives the first guess. The next ones come from the head's own hidden states,
 // and their rows are written anew when the tokens are known.
 #include <algorithm>
-#include <limits>
 
 #include "engine/executor/attempt.h"
 
@@ -36,44 +35,86 @@ Status Executor::copy_states(std::span<const HeadRow> rows) {
   return {};
 }
 
-Status Executor::head_step(std::span<const HeadRow> rows) {
+// Uploads a step that draws the likeliest tokens, whatever the sampling of its sequences is. The next step
+// uploads that again.
+Status Executor::Attempt::upload_greedy(std::span<const Row> rows, const Planned& plan) {
+  struct Greedy {
+    Executor& executor;
+    std::vector<std::pair<uint32_t, DeviceSampling>> own = {};
+    ~Greedy() {
+      for (const auto& [sequence, sampling] : own) executor.set_sampling(sequence, sampling);
+    }
+  } greedy{executor_};
+  for (const PagePool::Want& want : executor_.wants_) {
+    const uint32_t s = want.sequence;
+    greedy.own.push_back({s, {executor_.host_state().sample[s], executor_.host_penalties()[s]}});
+    executor_.set_sampling(s, {});
+  }
+  return executor_.upload_step(rows, plan);
+}
+
+Status Executor::Attempt::submit_head(std::span<const HeadRow> rows, Output output, uint32_t steps,
+                                      uint32_t* out) {
+  Executor& e = executor_;
   const uint32_t count = uint32_t(rows.size()), tokens = token_bucket(count);
-  if (rows.empty() || tokens > plan_.step_tokens)
-    return fail(Code::Argument, "a step of %u drafts, expected 1 to %u", count, plan_.step_tokens);
+  if (rows.empty() || tokens > e.plan_.step_tokens)
+    return fail(Code::Argument, "a step of %u drafts, expected 1 to %u", count, e.plan_.step_tokens);
+  const bool draws = output == Output::Draw;
   const uint32_t outputs = uint32_t(std::ranges::count(rows, true, &HeadRow::output));
-  if (outputs > max_outputs(tokens))
-    return fail(Code::Argument, "a step with %u rows of logits, at most %u", outputs, max_outputs(tokens));
+  const uint32_t most = draws ? max_draws(e.options_) : e.max_outputs(tokens);
+  if (outputs > most)
+    return fail(Code::Argument, "a step of drafts with %u outputs, at most %u", outputs, most);
   std::vector<Row> plain;
   for (const HeadRow& row : rows)
-    plain.push_back({row.token, row.position, row.sequence, row.output ? Output::Logits : Output::None});
-  StepKey key{tokens, output_bucket(outputs, tokens), output_bucket(outputs, tokens)};
+    plain.push_back({row.token, row.position, row.sequence, row.output ? output : Output::None});
+  StepKey key{tokens, output_bucket(outputs, tokens), draws ? 0 : output_bucket(outputs, tokens), draws};
   key.head = true;
 
-  Attempt attempt(*this);
   const Planned* plan = nullptr;
-  note_wants(plain);
-  // Pages that are there are written in place, also where others use them: all of them have the same tokens.
-  for (PagePool::Want& want : wants_)
-    want.begin = std::max(want.begin, uint32_t(pools_[0].table(want.sequence).size()) * kPageTokens);
-  GRETA_TRY(plan_for(key, &plan));
-  GRETA_TRY(pools_[0].reserve(wants_, &copies_[0]));
-  GRETA_TRY(wait(flight_));
-  GRETA_TRY(barrier());
-  GRETA_TRY(copy_pages());
-  GRETA_TRY(upload_step(plain, *plan));
-  GRETA_TRY(copy_states(rows));
-  flights_[flight_].clock_set.reset();
-  if (model_.spans.on())
-    flights_[flight_].step = {++steps_, now_ns(), count, outputs, rows.back().position + 1};
-  const uint32_t device = model_.placement.output(), flight = flight_;
-  Stream& stream = *ends().stream;
-  GRETA_TRY(on_device(model_, device, plan->graphs.back()->run(stream)));
-  GRETA_TRY(on_device(model_, device, stream.signal(flights_[flight].done)));
-  GRETA_TRY(on_device(model_, device, stream.submit()));
-  attempt.keep();
-  flights_[flight].under_way = true;
-  flight_ = (flight_ + 1) % kFlights;
-  return outputs ? wait(flight) : Status{};
+  e.note_wants(plain);
+  for (PagePool::Want& want : e.wants_) {
+    want.end += steps - 1;
+    // Pages that are there are written in place, also where others use them: all of them have the same
+    // tokens.
+    want.begin = std::max(want.begin, uint32_t(e.pools_[0].table(want.sequence).size()) * kPageTokens);
+  }
+  GRETA_TRY(e.plan_for(key, &plan));
+  GRETA_TRY(e.pools_[0].reserve(e.wants_, &e.copies_[0]));
+  GRETA_TRY(e.wait(e.flight_));
+  GRETA_TRY(e.barrier());
+  GRETA_TRY(e.copy_pages());
+  GRETA_TRY(draws ? upload_greedy(plain, *plan) : e.upload_step(plain, *plan));
+  GRETA_TRY(e.copy_states(rows));
+  Flight& flight = e.flights_[e.flight_];
+  flight.clock_set.reset();
+  if (e.model_.spans.on())
+    flight.step = {++e.steps_, now_ns(), count * steps, outputs * steps, rows.back().position + 1};
+  const GretaGraph& graph = *plan->graphs.back();
+  Stream& stream = *e.ends().stream;
+  const Slice states = e.hidden_state(HeadRow::From::Head, 0, count), &inputs = e.ends().buffers.head_inputs;
+  const auto record = [&]() -> Status {
+    GRETA_TRY(graph.run(stream));
+    for (uint32_t i = 1; i < steps; ++i) {
+      GRETA_TRY(stream.barrier());
+      GRETA_TRY(stream.copy({inputs.buffer, inputs.offset, states.bytes}, states));
+      GRETA_TRY(graph.run(stream));
+    }
+    GRETA_TRY(stream.signal(flight.done));
+    return stream.submit();
+  };
+  if (draws) e.rows_there_.clear();  // draws move them on
+  GRETA_TRY(on_device(e.model_, e.model_.placement.output(), record()));
+  keep();
+  flight.under_way = true;
+  *out = e.flight_;
+  e.flight_ = (e.flight_ + 1) % kFlights;
+  return {};
+}
+
+Status Executor::head_step(std::span<const HeadRow> rows) {
+  uint32_t flight = 0;
+  GRETA_TRY(Attempt(*this).submit_head(rows, Output::Logits, 1, &flight));
+  return wait(flight);
 }
 
 // Notes which hidden states of a step are kept when it has run: those of each sequence's last rows.
@@ -147,48 +188,40 @@ bool Executor::list_head_rows(const HeadPart& part, bool fresh) {
   return true;
 }
 
-// The index of the greatest logit, or -1 if there is none. Lanes let the compiler compare several at once.
-static int32_t likeliest(const float* logits, uint32_t count) {
-  constexpr uint32_t kLanes = 16;
-  constexpr float kNone = -std::numeric_limits<float>::infinity();
-  float best[kLanes];
-  std::ranges::fill(best, kNone);
-  const auto take = [&](uint32_t lane, float logit) { best[lane] = logit > best[lane] ? logit : best[lane]; };
-  uint32_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (uint32_t lane = 0; lane < kLanes; ++lane) take(lane, logits[i + lane]);
-  for (; i < count; ++i) take(0, logits[i]);
-  const float most = *std::ranges::max_element(best);
-  return most > kNone ? int32_t(std::find(logits, logits + count, most) - logits) : -1;
-}
-
-// Takes the guesses of the head's last step, and runs it on its own hidden states for further ones.
+// Runs the listed rows and draws the first guesses from them. Further ones are drawn behind these on the
+// device: in as many steps as the text wants that wants most, but no more than each has positions for. The
+// host waits once, and reads the tokens alone.
 Status Executor::chain_head(std::span<const HeadPart> parts, std::vector<std::vector<int32_t>>* guesses) {
-  const auto part_of = [&](uint32_t sequence) {
-    return size_t(std::ranges::find(parts, sequence, &HeadPart::sequence) - parts.begin());
+  const auto part_of = [&](const HeadRow& row) {
+    return size_t(std::ranges::find(parts, row.sequence, &HeadPart::sequence) - parts.begin());
   };
-  std::vector<HeadRow> rows(head_rows_), next;
-  for (;;) {
-    next.clear();
-    const float* row_logits = logits();
-    for (uint32_t i = 0; i < rows.size(); ++i) {
-      if (!rows[i].output) continue;
-      const size_t part = part_of(rows[i].sequence);
-      const int32_t token = likeliest(row_logits, model_.shape.vocab);
-      row_logits += model_.shape.vocab;
-      if (token < 0) continue;
-      (*guesses)[part].push_back(token);
-      const bool more = (*guesses)[part].size() < parts[part].depth && rows[i].position + 1 < plan_.context;
-      if (more)
-        next.push_back(
-            {uint32_t(token), rows[i].position + 1, rows[i].sequence, HeadRow::From::Head, i, true});
-    }
-    if (next.empty()) return {};
-    const Status status = head_step(next);
-    if (status.code == Code::Full) return {};  // there are no pages for more
-    GRETA_TRY(status);
-    rows = next;
+  std::vector<HeadRow> next;
+  uint32_t wanted = 0, most = plan_.context, first = 0, more = 0;
+  for (uint32_t i = 0; i < head_rows_.size(); ++i) {
+    const HeadRow& row = head_rows_[i];
+    const uint32_t depth = parts[part_of(row)].depth, position = row.position + 1;
+    if (!row.output || depth < 2 || position >= plan_.context) continue;
+    next.push_back({kTokenFromSample, position, row.sequence, HeadRow::From::Head, i, true});
+    wanted = std::max(wanted, depth - 1);
+    most = std::min(most, plan_.context - position);
   }
+  uint32_t steps = std::min(wanted, most);
+  GRETA_TRY(Attempt(*this).submit_head(head_rows_, Output::Draw, 1, &first));
+  const Status chained = steps ? Attempt(*this).submit_head(next, Output::Draw, steps, &more) : Status{};
+  GRETA_TRY(wait(first));
+  if (chained.code == Code::Full) steps = 0;  // there are no pages for more
+  if (steps) GRETA_TRY(chained.ok() ? wait(more) : chained);
+  for (const HeadRow& row : head_rows_) {
+    if (!row.output) continue;
+    const bool goes_on = std::ranges::find(next, row.sequence, &HeadRow::sequence) != next.end();
+    const uint32_t count = std::min(parts[part_of(row)].depth, 1 + (goes_on ? steps : 0));
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t token = drawn(row.sequence, row.position + i);
+      if (token == kNoDraw) break;
+      (*guesses)[part_of(row)].push_back(int32_t(token));
+    }
+  }
+  return {};
 }
 
 Status Executor::feed_head(uint64_t step, std::span<const HeadPart> parts,
@@ -203,17 +236,20 @@ Status Executor::feed_head(uint64_t step, std::span<const HeadPart> parts,
   if (step != submitted_) guesses = nullptr;  // the logits of the step behind it may not have been read
   const size_t most = plan_.step_tokens;
   const auto outputs = std::ranges::count(head_rows_, true, &HeadRow::output);
-  const bool whole =
-      head_rows_.size() <= most && outputs <= max_outputs(token_bucket(uint32_t(head_rows_.size())));
-  for (HeadRow& row : head_rows_) row.output &= whole && guesses;
-  for (size_t done = 0; done < head_rows_.size(); done += most)
-    GRETA_TRY(head_step(std::span(head_rows_).subspan(done, std::min(most, head_rows_.size() - done))));
+  const bool draws = guesses && outputs && outputs <= max_draws(options_) && head_rows_.size() <= most;
+  for (HeadRow& row : head_rows_) row.output &= draws;
+  if (draws) GRETA_TRY(chain_head(parts, guesses));
+  for (size_t done = 0; !draws && done < head_rows_.size(); done += most) {
+    uint32_t flight = 0;
+    const std::span<const HeadRow> rows = std::span(head_rows_).subspan(done);
+    GRETA_TRY(Attempt(*this).submit_head(rows.first(std::min(most, rows.size())), Output::None, 1, &flight));
+  }
   for (const HeadPart* part : fed) {
     const uint32_t known = uint32_t(part->tokens.size()), last = part->begin + part->count;
     uint32_t& position = head_ends_[part->sequence].position;
     position = std::max(position, std::min(last, known - 1));
   }
-  return outputs && whole && guesses ? chain_head(parts, guesses) : Status{};
+  return {};
 }
 
 }  // namespace greta

@@ -64,10 +64,14 @@ static Status each_step(const Model& model, const ExecutorOptions& o, uint32_t s
       }
     const uint32_t hidden = hidden_rows(model.shape, o, step_tokens, tokens);
     GRETA_TRY(visit({tokens, output_bucket(hidden, tokens), 0, false, LoneRows::None, true}));
-    const uint32_t guesses = output_bucket(std::min(o.output_rows, tokens), tokens);
-    StepKey draft{tokens, guesses, guesses};
-    draft.head = true;
-    if (model.shape.heads) GRETA_TRY(visit(draft));
+    if (!model.shape.heads) continue;
+    for (const bool sample : {false, true}) {
+      const uint32_t rows = sample ? max_draws(o) : o.output_rows;
+      const uint32_t outputs = output_bucket(std::min(rows, tokens), tokens);
+      StepKey draft{tokens, outputs, sample ? 0 : outputs, sample};
+      draft.head = true;
+      GRETA_TRY(visit(draft));
+    }
   }
   return {};
 }

@@ -113,11 +113,12 @@ void DraftDepth::verified(uint32_t guesses, uint32_t right) {
     depth_ = right == guesses ? most_ : right ? std::min(most_, kCareful) : 0;
     return;
   }
-  gain_ += kShare * (float(right) - gain_);
+  // A step without a right one counts twice, so that two of them at the beginning are enough.
+  gain_ += (right ? kShare : 2 * kShare) * (float(right) - gain_);
   if (gain_ < kWorth) {
     depth_ = 0;
     pause_ = next_pause_;
-    next_pause_ = std::min(2 * next_pause_, kLongestPause);
+    next_pause_ = std::min(4 * next_pause_, kLongestPause);
     return;
   }
   if (right == guesses) next_pause_ = kFirstPause;

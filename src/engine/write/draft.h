@@ -101,7 +101,7 @@ void change_guesses(const DraftSettings& settings, std::span<const int32_t> text
 //
 // Those that are free are verified when some that came anyway were right, and no longer when a step's first
 // one was wrong. Others are verified from the beginning on, as long as enough of them are right. Then they
-// are tried again after some tokens, and after twice as many each time that they are wrong.
+// are tried again after some tokens, and after four times as many each time that they are wrong.
 class DraftDepth {
  public:
   explicit DraftDepth(uint32_t most, bool free = true)

@@ -78,8 +78,15 @@ void Writing::stop_draft(Status status) {
   depth_.stop();
 }
 
+// A step makes one token more than it has guesses.
+static uint32_t most_guesses_of(const WritingOptions& options, const WritingResult& result,
+                                const DraftDepth& depth) {
+  if (!options.max_tokens) return depth.depth();
+  return std::min(depth.depth(), options.max_tokens - 1 - result.generated_tokens);
+}
+
 bool Writing::asks_model(uint32_t most, ModelAsk* out) const {
-  most = std::min(most, depth_.depth());
+  most = std::min(most, most_guesses_of(options_, result_, depth_));
   if (!second_ || !goes_on_ || drawing_ || reading() || !most || made_for_ == text_.tokens.size())
     return false;
   *out = {second_, text_.tokens, most};
@@ -94,7 +101,7 @@ Executor::HeadPart Writing::head_part(const Part& part, uint32_t row) const {
           fed > part.begin ? fed - part.begin : 0,
           row,
           text_.tokens,
-          wants ? depth_.depth() : 0};
+          wants ? most_guesses_of(options_, result_, depth_) : 0};
 }
 
 void Writing::take_guesses(std::vector<int32_t>&& guesses) {
@@ -104,9 +111,9 @@ void Writing::take_guesses(std::vector<int32_t>&& guesses) {
 uint32_t Writing::most_guesses(const Part& part, const Room& room) const {
   if (drawing_) return 0;
   const uint32_t known = sent_ + again() + 1;  // whose rows the step has
-  uint32_t most = std::min({room.guesses, depth_.depth(), context_ - std::min(context_, known)});
+  uint32_t most = std::min(
+      {room.guesses, most_guesses_of(options_, result_, depth_), context_ - std::min(context_, known)});
   most = std::min(most, kGuessedRows - 1 - std::min(again(), kGuessedRows - 1));
-  if (options_.max_tokens) most = std::min(most, options_.max_tokens - 1 - result_.generated_tokens);
   return part.on_host ? std::min(most, room.choices - 1) : most;
 }
 
