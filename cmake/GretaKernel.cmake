@@ -164,7 +164,7 @@ function(greta_sequences name)
       list(PREPEND patterns "${CMAKE_MATCH_1}${CMAKE_MATCH_3}"
         "${CMAKE_MATCH_1}${CMAKE_MATCH_2}${CMAKE_MATCH_3}")
     else()
-      string(REGEX MATCHALL "[a-z_]+" ops "${pattern}")
+      string(REGEX MATCHALL "[a-z0-9_]+" ops "${pattern}")
       list(JOIN ops "+" sequence)
       list(APPEND sequences ${sequence})
     endif()

@@ -11,6 +11,7 @@ greta_sequences(product "matmul [add]")
 greta_sequences(decode "matmul add" "norm matmul [rope] [kv_write]" "[norm] matmul matmul gate")
 greta_sequences(decode_rounding "matmul add convert" "[norm] matmul matmul gate convert")
 greta_sequences(product_normed "matmul norm add [convert]")
+greta_sequences(product_normed_scaled "matmul norm add scale [convert]")
 greta_sequences(router "[norm] matmul route")
 
 # Products of the matrices of experts.
@@ -18,7 +19,7 @@ greta_sequences(experts "matmul_expert" "[norm] matmul_expert matmul_expert gate
 greta_sequences(experts_summed "matmul_expert combine [add] [convert]")
 
 # What comes before attention, each head by itself, and attention with it.
-greta_sequences(heads "norm rope [kv_write]" "rope kv_write")
+greta_sequences(heads "norm rope [kv_write]" "rope kv_write" "norm kv_write")
 greta_sequences(attention_rounding "attention [convert]")
 greta_sequences(attention_heads "norm rope norm rope kv_write [kv_write] attention [convert]"
   "norm norm kv_write [kv_write] attention [convert]" "kv_write kv_write attention [convert]")
@@ -27,4 +28,9 @@ greta_sequences(attention_roped "rope rope kv_write [kv_write] attention [conver
 # Ops that only pass over rows.
 greta_sequences(embed_rounding "embed [convert]")
 greta_sequences(norm_adding "norm [add] [convert]")
+greta_sequences(norm_gate "norm gate [convert]")
+greta_sequences(norm_pair "norm norm add norm add [scale] [convert]")
 greta_sequences(gate_rounding "gate [convert]")
+greta_sequences(multiply_rounding "multiply convert")
+greta_sequences(gated_scan "conv1d scan norm gate [convert]")
+greta_sequences(gated_conv1d "multiply conv1d multiply [convert]")

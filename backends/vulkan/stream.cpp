@@ -154,14 +154,10 @@ Status VulkanStream::dispatch(const Kernel& kernel, const uint32_t (&groups)[3],
     device_.vk.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, bound_ = pipeline);
   const uint64_t cell = link(kernel, uint64_t(groups[0]) * groups[1] * groups[2]);
   if (!block.empty()) {
-    alignas(16) uint8_t words[kMaxBlockBytes] = {};  // the driver takes whole words only
+    alignas(16) uint8_t words[kMaxBlockBytes] = {};  // operands behind a block are absent
     memcpy(words, block.data(), block.size());
-    size_t bytes = round_up(block.size(), 4);
-    if (kernel.chain_field) {
-      memcpy(words + kernel.chain_field, &cell, sizeof cell);
-      bytes = std::max(bytes, kernel.chain_field + sizeof cell);
-    }
-    device_.vk.vkCmdPushConstants(commands_, device_.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, uint32_t(bytes),
+    if (kernel.chain_field) memcpy(words + kernel.chain_field, &cell, sizeof cell);
+    device_.vk.vkCmdPushConstants(commands_, device_.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof words,
                                   words);
   }
   order(kKernels);

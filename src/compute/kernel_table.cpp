@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/abi/chain.h"
+#include "kernels/abi/sequences.h"
 
 namespace greta {
 
@@ -58,9 +59,11 @@ bool multiplies(Op op) { return op == Op::Matmul || op == Op::MatmulExpert; }
 
 // The op with the highest rank leads a sequence (OpInfo); of several, the first.
 static int lead_rank(Op op) {
-  if (op == Op::Route) return 4;
-  if (op == Op::Attention) return 3;
-  return multiplies(op) ? 2 : op == Op::Rope;
+  if (op == Op::Route) return 5;
+  if (op == Op::Attention) return 4;
+  if (multiplies(op)) return 3;
+  if (op == Op::Rope || op == Op::Scan) return 2;
+  return op == Op::KvWrite || op == Op::Conv1d;
 }
 
 Op lead_op(std::span<const Op> ops) { return *std::ranges::max_element(ops, {}, lead_rank); }

@@ -51,6 +51,10 @@ static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& sha
     call.experts.used = 8;
     call.scan.heads = shape.heads;
     call.scan.key_width = std::min(shape.key_width / 64 * 64, 256u);  // as its rows in tiles want it
+    if (call.op == Op::Conv1d) call.weight.depth = 4;  // the width of a convolution
+    if (call.op != Op::Scan || row.op_count == 1) continue;
+    call.scan.groups = shape.heads / 2;
+    call.scan.key_width = call.scan.value_width = 128;
   }
   const bool makes_heads = row.ops[0] != Op::Attention && lead_call(calls).op == Op::Attention;
   if (makes_heads && shape.key_width != shape.value_width) return {};

@@ -7,12 +7,16 @@
 //           (group.h)
 //   moves   the bytes of matmul_rows_float, and 4 bytes of the product a result, written once and read once
 //           or twice
-// The argument block is MatmulNormBlock in kernels/abi/ops.h.
+// Where a factor is given, y is multiplied by it.
+// The argument block is MatmulNormScaled in kernels/abi/sequences.h.
 #include "kernels/vulkan/step.h"
 
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 
-layout(push_constant, scalar) uniform Push { MatmulNormBlock p; };
+layout(push_constant, scalar) uniform Push {
+  MatmulNormBlock p;
+  float_address residual_factor;
+};
 
 const bool kNorms = false;  // no norm precedes the product
 const uint kTokens = 1;     // whose sums a group makes at once
@@ -29,6 +33,7 @@ void main() {
   Weights w[kSubgroupRows];
   begin_rows(first_rows, w);
   chain_wait(uint64_t(p.chain));
+  load_factor();
   const float bias = bias_of_thread();
   const uint live = live_rows(step_of(p.step), kRowsTokens);
   for (;;) {

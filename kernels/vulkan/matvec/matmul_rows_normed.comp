@@ -9,10 +9,14 @@
 //           dot/<type>.h
 //   moves   the bytes of matmul_rows, and 4 bytes of the product a result, written once and read once or
 //           twice
-// The argument block is MatmulNormBlock in kernels/abi/ops.h.
+// Where a factor is given, y is multiplied by it.
+// The argument block is MatmulNormScaled in kernels/abi/sequences.h.
 #include "kernels/vulkan/step.h"
 
-layout(push_constant, scalar) uniform Push { MatmulNormBlock p; };
+layout(push_constant, scalar) uniform Push {
+  MatmulNormBlock p;
+  float_address residual_factor;
+};
 
 layout(constant_id = 4) const uint kTokens = 1;  // of a group; at most 8
 
@@ -28,6 +32,7 @@ void main() {
   begin_rows(first_rows, w);
   dot_begin();
   chain_wait(uint64_t(p.chain));
+  load_factor();
   const float bias = bias_of_thread();
   make_sums(first_rows, w);
   const uint live = first_token() == 0 && kTokens == 1 ? 1 : step_of(p.step).state.token_count;

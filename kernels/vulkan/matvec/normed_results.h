@@ -2,8 +2,9 @@
 // norm(sums + bias). Each group leaves its results in p.product. The last group of a token normalises them
 // all, which is shorter than a launch of its own.
 //
-// Before it includes this file the kernel declares its argument block `p`, a MatmulNormBlock, and the build
-// includes quant/<type>.h and dot/<type>.h. The kernel defines kTokens.
+// Before it includes this file the kernel declares its argument block, a MatmulNormBlock `p` and the address
+// residual_factor behind it, and the build includes quant/<type>.h and dot/<type>.h. The kernel defines
+// kTokens.
 #ifndef GRETA_VULKAN_MATVEC_NORMED_RESULTS_H
 #define GRETA_VULKAN_MATVEC_NORMED_RESULTS_H
 #include "kernels/vulkan/group_ticket.h"
@@ -27,6 +28,11 @@ const uint kFoursAtOnce = kThreadFours < 4 ? kThreadFours : 2;
 struct Fours {
   vec4 x[kFoursAtOnce], residual[kFoursAtOnce], norm_gain[kFoursAtOnce], gain[kFoursAtOnce];
 };
+
+float factor_of_y = 1;
+void load_factor() {
+  if (uint64_t(residual_factor) != 0) factor_of_y = residual_factor.at[0];
+}
 
 vec4 four(float_address values, uint at) { return vec4_address(uint64_t(values)).at[at]; }
 
@@ -55,7 +61,7 @@ void store(Fours f, uint t, uint first, float factor) {
   [[unroll]] for (uint i = 0; i < kFoursAtOnce; ++i) {
     const uint at = four_of_thread(first + i);
     if (at >= kFours) break;
-    const vec4 y = f.residual[i] + p.scale * (f.x[i] * factor * f.norm_gain[i]);
+    const vec4 y = factor_of_y * (f.residual[i] + p.scale * (f.x[i] * factor * f.norm_gain[i]));
     vec4_address(uint64_t(p.y)).at[t * kFours + at] = y;
     if (uint64_t(p.rounded) != 0) {
       const uint64_t row = uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(kWidth);

@@ -1,12 +1,13 @@
 // matmul, alone or with what a kernel row fuses around it: a norm before, then rotation and the write
-// into the page pool, or a residual, alone or after a norm of y, or a second matmul and its gate, and the
-// form that the next matmul reads. Group = a tile of output rows, one head where heads are rotated or
-// written; for all tokens, or where the row has tile_tokens, for some. Rows that make results have blocks of
-// their own, for x in the form q8x16 and for floats.
+// into the page pool, or a residual, alone or after a norm of y and then also with a factor, or a second
+// matmul and its gate, and the form that the next matmul reads. Group = a tile of output rows, one head where
+// heads are rotated or written; for all tokens, or where the row has tile_tokens, for some. Rows that make
+// results have blocks of their own, for x in the form q8x16 and for floats.
 #include <algorithm>
 #include <utility>
 
 #include "compute/ops/parts.h"
+#include "kernels/abi/sequences.h"
 
 namespace greta {
 namespace {
@@ -21,6 +22,7 @@ struct Parts {
   const Call* add = nullptr;
   const Call* gate = nullptr;
   const Call* post_norm = nullptr;  // of what the matmul made
+  const Call* scale = nullptr;      // of the residual behind a post_norm
   const Call* convert = nullptr;    // of y
   const Call* unknown = nullptr;
 
@@ -44,6 +46,9 @@ struct Parts {
           break;
         case Op::Gate:
           gate = &call;
+          break;
+        case Op::Scale:
+          scale = &call;
           break;
         case Op::Convert:
           convert = &call;
@@ -148,6 +153,16 @@ bool check_post_norm(const Parts& parts, Reason& why) {
   return true;
 }
 
+// One factor for all that the residual has become.
+bool check_scale(const Parts& parts, Reason& why) {
+  const Call& scale = *parts.scale;
+  if (parts.post_norm && same_place(scale.slot[kY], parts.add->slot[kY]) && scale.experts.count == 1 &&
+      scale.experts.used == 1 && scale.width == parts.matmul->weight.n && scale.rows_of == kRowsTokens &&
+      !scale.slot[kBias].buffer && !scale.slot[kX2].buffer)
+    return true;
+  return why.no("matmul: a factor of %u values behind rows of %u", scale.width, parts.matmul->weight.n);
+}
+
 bool check_convert(const Parts& parts, Reason& why) {
   const Call& convert = *parts.convert;
   const Tensor& gain = convert.weight;
@@ -181,6 +196,7 @@ bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
     if (!check_heads(parts, row, weight.n, why)) return false;
   }
   if (parts.post_norm && !check_post_norm(parts, why)) return false;
+  if (parts.scale && !check_scale(parts, why)) return false;
   if (parts.add && (parts.add->width != weight.n || (parts.add->add.scale != 1 && !parts.post_norm)))
     return why.no("matmul: adds %g times %u values to %u", double(parts.add->add.scale), parts.add->width,
                   weight.n);
@@ -319,7 +335,8 @@ void pack_results(const Parts& parts, const KernelRow& row, Launch* out) {
 }
 
 void pack_normed(const Parts& parts, const KernelRow& row, Launch* out) {
-  MatmulNormBlock block = {};
+  MatmulNormScaled all = {};
+  MatmulNormBlock& block = all.block;
   const Call& matmul = *parts.matmul;
   const Call& norm = *parts.post_norm;
   pack_product(parts, &block, out);
@@ -334,7 +351,10 @@ void pack_normed(const Parts& parts, const KernelRow& row, Launch* out) {
   out->write(matmul.slot[kY]);
   out->read(norm.weight.slice);
   out->note(matmul.slot[kCounters], Access::kReadWrite, false);
-  out->set_block(block);
+  if (!parts.scale) return out->set_block(block);
+  all.factor = parts.scale->slot[kTable].address();
+  out->read(parts.scale->slot[kTable]);
+  out->set_block(all);
 }
 
 void pack_float_results(const Parts& parts, Launch* out) {

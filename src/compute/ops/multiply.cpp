@@ -1,14 +1,23 @@
-// multiply: y = factor(x) * by, over heads whose values may lie apart. Group = a token, or a tile of its
-// values.
-#include "compute/ops/parts.h"
+// multiply: y = factor(x) * by, over heads whose values may lie apart, alone or with the form that the next
+// product reads. Group = a token, or a tile of its values.
+#include "compute/ops/forms.h"
 
 namespace greta {
 
 static uint64_t values_of(const Call& call) { return uint64_t(call.multiply.heads) * call.width; }
 
+static bool check_convert(const Call& call, const Call& convert, Reason& why) {
+  const uint64_t values = values_of(call);
+  if (values <= UINT32_MAX && call.width % 4 == 0 &&
+      (makes_halves(call, convert, uint32_t(values)) || makes_rounded(call, convert, uint32_t(values))))
+    return true;
+  return why.no("multiply: %u heads of %u values do not fuse with a form of %u", call.multiply.heads,
+                call.width, convert.width);
+}
+
 static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
-  if (!check_single(calls, why)) return false;
   const Call& call = calls[0];
+  if (calls.size() == 2 ? !check_convert(call, calls[1], why) : !check_single(calls, why)) return false;
   if (call.multiply.factor >= kFactorCount) return why.no("multiply: no factor %u", call.multiply.factor);
   if (values_of(call) > UINT32_MAX)
     return why.no("multiply: %u heads of %u values", call.multiply.heads, call.width);
@@ -26,7 +35,8 @@ static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t b
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   const Call& call = calls[0];
-  MultiplyBlock block = {};
+  MultiplyRounded all = {};
+  MultiplyBlock& block = all.block;
   block.x = call.slot[kX].address();
   block.by = call.slot[kX2].address();
   block.y = call.slot[kY].address();
@@ -40,11 +50,13 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.positive = call.multiply.xielu.positive;
   block.negative = call.multiply.xielu.negative;
   block.linear = call.multiply.xielu.linear;
-  out->set_block(block);
   out->read(call.slot[kX]);
   out->read(call.slot[kX2]);
   out->write(call.slot[kY]);
   read_step(call, out);
+  if (calls.size() == 1) return out->set_block(block);
+  pack_form(calls[1], &all, out);
+  out->set_block(all);
 }
 
 static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {

@@ -4,6 +4,7 @@
 
 #include "selftest/checks/attention_case.h"
 #include "selftest/checks/checks.h"
+#include "selftest/checks/sequences.h"
 
 namespace greta::selftest {
 
@@ -383,6 +384,7 @@ void check_attention(Rig& rig) {
   }
   check_attention_heads(rig);
   check_attention_prefixes(rig);
+  check_normed_values(rig);
   rig.require_all_run(Op::Attention);
   rig.require_all_run(Op::KvWrite);
 }

@@ -83,6 +83,80 @@ void check_case(Rig& rig, const ConvShape& shape, const Live& live, Spread sprea
   rig.reset();
 }
 
+// Rows that have a row of each part beside each other, and NaN up to the next one.
+std::vector<float> beside(std::initializer_list<const std::vector<float>*> parts, uint32_t tokens,
+                          uint32_t width, uint32_t stride) {
+  std::vector<float> rows;
+  for (uint32_t t = 0; t < tokens; ++t) {
+    for (const std::vector<float>* part : parts)
+      rows.insert(rows.end(), part->begin() + t * width, part->begin() + (t + 1) * width);
+    rows.resize(size_t(t + 1) * stride, __builtin_nanf(""));
+  }
+  return rows;
+}
+
+// Checks gate * conv1d(x * by), whose inputs lie beside each other in rows, as lfm2 has them.
+void check_gated(Rig& rig, const ConvShape& shape, const Live& live, Spread spread, Random& random) {
+  const Runs runs(live.tokens, spread);
+  const uint32_t channels = shape.channels, stride = 3 * channels + shape.gap;
+  const ConvCase c(shape, live.tokens, random);
+  const States states(runs, c.state_values(), shape.gap, random);
+  const auto by = gaussians(c.x.size(), random), gate = gaussians(c.x.size(), random);
+  const Values product = reference::multiply(to_values(c.x), to_values(by), kFactorItself, {});
+  Values convolved, after;
+  for (uint32_t r = 0; r < runs.runs.count; ++r) {
+    Values state = states.of(runs, r);
+    const auto from = product.begin() + ptrdiff_t(size_t(runs.runs.run[r].first) * channels);
+    const Values y = reference::conv1d({from, from + ptrdiff_t(size_t(runs.runs.run[r].count) * channels)},
+                                       to_values(c.weight), to_values(c.bias), shape.width, false, &state);
+    convolved.insert(convolved.end(), y.begin(), y.end());
+    after.insert(after.end(), state.begin(), state.end());
+  }
+  const Values expected = reference::multiply(to_values(gate), convolved, kFactorItself, {});
+  const std::vector<float> rows = beside({&c.x, &gate, &by}, live.tokens, channels, stride);
+  const auto from_value = [](const Slice& s, uint64_t i) {
+    return Slice{s.buffer, s.offset + i * 4, s.bytes - i * 4};
+  };
+  const Slice all = rig.put_padded(rows, uint64_t(live.bucket) * stride);
+  const Slice u = rig.room(uint64_t(live.bucket) * channels * 4), y = rig.room(u.bytes);
+  Call conv = c.call(rig, runs, states, live.bucket);
+  conv.x_stride = conv.y_stride = 0;
+  conv.conv1d.silu = false;
+  conv.slot[kX] = u, conv.slot[kY] = y;
+  const CallMaker make{conv.slot[kStep]};
+  Call before = make.multiply(all, from_value(all, 2 * channels), u, {1, channels}, kFactorItself);
+  before.x_stride = before.multiply.by_stride = stride;
+  Call gated = make.multiply(from_value(all, channels), y, y, {1, channels}, kFactorItself);
+  gated.x_stride = stride;
+  std::vector<Call> calls = {before, conv, gated};
+  const auto run = [&](std::optional<Form> form) {
+    if (form)
+      calls.push_back(
+          make.convert(y, rig.room(live.bucket * form_row_bytes(*form, channels)), *form, channels));
+    for (const KernelRow* row : rig.rows(calls, live.bucket)) {
+      calls[1].slot[kPool] = rig.put(states.before);
+      rig.poison(y);
+      if (form) rig.poison(calls[3].slot[kY]);
+      rig.run(calls, *row, live.bucket);
+      const std::vector<float> made = rig.get<float>(y);
+      require_close(made, expected, 1e-12, row->name);
+      states.require(runs, rig.get<float>(calls[1].slot[kPool]), after, 1e-13, row->name);
+      if (form == Form::F16)
+        expect_halves(*row, made, rig.get<uint8_t>(calls[3].slot[kY]), size_t(live.tokens) * channels);
+      if (form == Form::Q8X16)
+        expect_rounded(*row, made, rig.get<uint8_t>(calls[3].slot[kY]), channels, {}, live.tokens);
+    }
+    if (form) calls.pop_back();
+  };
+  run({});
+  run(Form::F16);
+  run(Form::Q8X16);
+  rig.reset();
+}
+
+constexpr ConvShape kGatedShapes[] = {
+    {200, 3, true, false, 0}, {96, 3, false, false, 4}, {4, 2, true, false, 0}, {352, 8, false, false, 0}};
+
 }  // namespace
 
 void check_conv1d(Rig& rig) {
@@ -90,6 +164,9 @@ void check_conv1d(Rig& rig) {
   for (const Live& live : live_rows(rig))
     for (const ConvShape& shape : kConvShapes)
       for (const Spread spread : {Spread::Mixed, Spread::Each}) check_case(rig, shape, live, spread, random);
+  for (const Live& live : live_rows(rig))
+    for (const ConvShape& shape : kGatedShapes)
+      for (const Spread spread : {Spread::Mixed, Spread::Each}) check_gated(rig, shape, live, spread, random);
   rig.require_all_run(Op::Conv1d);
 }
 

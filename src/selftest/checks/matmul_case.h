@@ -18,6 +18,7 @@ struct MatmulShape {
 // In sequences with rope or kv_write a head has kHeadWidth values, of which kRopeWidth are rotated.
 constexpr uint32_t kHeadWidth = 16, kRopeWidth = 12;
 constexpr float kEpsilon = 1e-5f;
+constexpr float kFactor = 0.37f;  // of the residual, in sequences with scale
 
 // One set of operands for all sequences. Half of the shapes have a bias, and half rotate by halves.
 class MatmulCase {
@@ -54,6 +55,7 @@ class MatmulCase {
     next_gain_ = put_vector(rig, next_gain_values_);
     post_gain_values_ = gaussians(shape.n, random);
     post_gain_ = put_vector(rig, post_gain_values_);
+    factor_ = rig.put(std::vector<float>{kFactor});
     counters_ = rig.put(std::vector<uint32_t>(shape.bucket));
     rounded_ = rig.room(shape.bucket * form_row_bytes(Form::Q8X16, shape.n));
     for (Slice* slice : {&normed_, &y_, &y2_, &out_})
@@ -106,6 +108,7 @@ class MatmulCase {
       list.push_back(make.norm(post_gain_, y_, y_, kEpsilon));
     }
     if (adds(sequence)) list.push_back(make.add(residual_, y_, out_, shape_.n, scale_of(sequence)));
+    if (scales(sequence)) list.push_back(make.scale(out_, factor_, {}, shape_.n));
     if (rounds(sequence)) list.push_back(make.convert(out_, rounded_, Form::Q8X16, shape_.n, next_gain_));
     return list;
   }
@@ -129,6 +132,7 @@ class MatmulCase {
                           reference::Activation::Silu);
     if (norms_y(sequence)) y = reference::norm(y, to_values(post_gain_values_), kEpsilon);
     if (adds(sequence)) y = reference::add(to_values(residual_values_), y, double(scale_of(sequence)));
+    if (scales(sequence)) y = reference::scale(y, {double(kFactor)}, {}, {}, shape_.n);
     if (sequence.find("rope") != std::string::npos) {
       Ids positions;
       for (const StepRow& row : steps_.rows) positions.push_back(row.position);
@@ -212,6 +216,7 @@ class MatmulCase {
  private:
   static bool gates(const std::string& sequence) { return sequence.find("gate") != std::string::npos; }
   static bool adds(const std::string& sequence) { return sequence.find("add") != std::string::npos; }
+  static bool scales(const std::string& sequence) { return sequence.find("scale") != std::string::npos; }
   static bool norms_y(const std::string& sequence) {
     return sequence.find("matmul+norm") != std::string::npos;
   }
@@ -265,7 +270,8 @@ class MatmulCase {
       next_gain_values_, post_gain_values_;
   Matrix gate_matrix_, up_matrix_;
   Values table_values_;
-  Slice step_, x_, spoiled_x_, residual_, bias_, table_, pool_, normed_, y_, y2_, out_, rounded_, counters_;
+  Slice step_, x_, spoiled_x_, residual_, bias_, table_, pool_, normed_, y_, y2_, out_, rounded_, counters_,
+      factor_;
   Tensor gain_, weight_, weight2_, next_gain_, post_gain_;
 };
 

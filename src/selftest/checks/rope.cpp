@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "selftest/checks/cache_types.h"
 #include "selftest/checks/checks.h"
+#include "selftest/checks/sequences.h"
 
 namespace greta::selftest {
 
@@ -105,7 +107,8 @@ struct HeadCase {
   }
   uint32_t width() const { return shape.heads * shape.width; }
 
-  std::vector<Call> calls(Normed normed, bool halves, uint32_t cache_type) {
+  // `halves` says how heads are rotated, if they are.
+  std::vector<Call> calls(Normed normed, std::optional<bool> halves, uint32_t cache_type) {
     std::vector<Call> calls;
     const Slice in = rig.put_padded(x, size_t(live.bucket) * width());
     const CallMaker make{step};
@@ -113,7 +116,8 @@ struct HeadCase {
     if (normed != Normed::Not)
       calls.push_back(make.norm(put_vector(rig, {gain.begin(), gain.begin() + width() / normed_heads}), in,
                                 in, 1e-5f, normed_heads));
-    calls.push_back(make.rope(in, {shape.heads, shape.width}, {table_slice, shape.rope_width, halves}));
+    if (halves)
+      calls.push_back(make.rope(in, {shape.heads, shape.width}, {table_slice, shape.rope_width, *halves}));
     if (cache_type == kNoCache) return calls;
     const uint32_t bytes =
         cache_page_bytes(cache_type, shape.heads, shape.width) + 64;  // a page may be larger than its heads
@@ -122,12 +126,13 @@ struct HeadCase {
     return calls;
   }
 
-  Values expected(Normed normed, bool halves) const {
+  Values expected(Normed normed, std::optional<bool> halves) const {
     Values y = to_values(x);
     const auto end = gain.begin() + (normed == Normed::AllHeads ? width() : shape.width);
     if (normed != Normed::Not) y = reference::norm(y, to_values({gain.begin(), end}), double(1e-5f));
+    if (!halves) return y;
     return reference::rope(y, positions, to_values(table),
-                           {shape.heads, shape.width, shape.rope_width, halves});
+                           {shape.heads, shape.width, shape.rope_width, *halves});
   }
 
   // What lies in the pages, [t][heads][width]. Fails if anything else of them was written.
@@ -157,13 +162,16 @@ struct HeadCase {
     return rig.repeats() && cache_type != kNoCache && live.bucket == 8 && shape.width == 128;
   }
 
-  void check(Normed normed, bool halves, uint32_t cache_type) {
+  void check(Normed normed, std::optional<bool> halves, uint32_t cache_type) {
     std::vector<Call> sequence = calls(normed, halves, cache_type);
     const Values y = expected(normed, halves);
     for (const KernelRow* row : rig.rows(sequence, live.bucket)) {
       const std::string what = std::string(row->name) + ", " + std::to_string(shape.heads) + " heads of " +
                                std::to_string(shape.width) + ", " + std::to_string(shape.rope_width) +
-                               " rotated" + (halves ? " in halves" : "") +
+                               " rotated" +
+                               (!halves   ? ""
+                                : *halves ? " in halves"
+                                          : " in pairs") +
                                (normed == Normed::Not ? "" : ", normed") +
                                (cache_type == kNoCache ? "" : std::string(", ") + kCacheTypes[cache_type]);
       rig.run(sequence, *row, live.bucket);
@@ -187,17 +195,24 @@ struct HeadCase {
 
 }  // namespace
 
+constexpr HeadShape kHeadShapes[] = {{9, 64, 32}, {2, 6, 4},     {1, 64, 64},   {5, 80, 80},
+                                     {4, 96, 24}, {6, 128, 128}, {3, 256, 256}, {2, 576, 64}};
+
+void check_normed_values(Rig& rig) {
+  Random random(4);
+  for (const Live& live : live_rows(rig))
+    for (const HeadShape& shape : kHeadShapes) {
+      HeadCase c(rig, live, shape, random);
+      for (uint32_t type = 0; type < kCacheTypeCount; ++type)
+        if (shape.width % cache_block_of(type) == 0) c.check(Normed::EachHead, {}, type);
+      rig.reset();
+    }
+}
+
 void check_rope_sequences(Rig& rig) {
   Random random(3);
   for (const Live& live : live_rows(rig))
-    for (const HeadShape& shape : {HeadShape{9, 64, 32},
-                                   {2, 6, 4},
-                                   {1, 64, 64},
-                                   {5, 80, 80},
-                                   {4, 96, 24},
-                                   {6, 128, 128},
-                                   {3, 256, 256},
-                                   {2, 576, 64}})
+    for (const HeadShape& shape : kHeadShapes)
       for (const Normed normed : {Normed::Not, Normed::EachHead, Normed::AllHeads})
         for (const bool halves : {false, true}) {
           HeadCase c(rig, live, shape, random);

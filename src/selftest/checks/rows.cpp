@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "selftest/checks/checks.h"
+#include "selftest/checks/sequences.h"
 
 namespace greta::selftest {
 
@@ -37,6 +38,97 @@ static void check_norm_add(Rig& rig, const Call& norm, const Values& normed, con
   }
 }
 
+// Checks heads that are normalised and multiplied by the activation of a gate, in place as models have them.
+static void check_norm_gate(Rig& rig) {
+  Random random(11);
+  struct Heads {
+    uint32_t heads, width;
+  };
+  for (const Live& live : live_rows(rig))
+    for (const Heads& shape : {Heads{5, 128}, {6, 64}, {1, 4}, {9, 12}, {2, 512}, {3, 256}, {4, 80}})
+      for (uint32_t activation = 0; activation <= kActivationClamped; ++activation) {
+        StepRows steps;
+        steps.add_tokens(live.tokens);
+        const uint32_t width = shape.heads * shape.width;
+        const auto x = with_outliers(size_t(live.tokens) * width, random);
+        const auto gate = gaussians(x.size(), random, 4), gain = gaussians(shape.width, random);
+        const CallMaker make{steps.put(rig)};
+        const Slice from = rig.put_padded(x, live.bucket * width);
+        const Slice z = rig.put_padded(gate, live.bucket * width),
+                    y = rig.room(uint64_t(live.bucket) * width * 4);
+        Call calls[] = {make.norm(put_vector(rig, gain), from, y, kRowEpsilon, shape.heads),
+                        make.gate(z, y, y, width, activation)};
+        const Values normed = reference::norm(to_values(x), to_values(gain), kRowEpsilon);
+        const Values expected = reference::gate(to_values(gate), normed, reference::Activation(activation));
+        for (const KernelRow* row : rig.rows(calls, live.bucket)) {
+          rig.poison(y);
+          rig.run(calls, *row, live.bucket);
+          require_close(rig.get<float>(y), expected, 1e-12, row->name);
+          if (rig.repeats() && live.bucket == 8) check_repeats(rig, calls, *row, live.bucket, y);
+          calls[0].slot[kX] = calls[0].slot[kY] = calls[1].slot[kX2] = calls[1].slot[kY] =
+              rig.put_padded(x, live.bucket * width);
+          rig.run(calls, *row, live.bucket);
+          std::vector<float> in_place = rig.get<float>(calls[0].slot[kX]);
+          in_place.resize(x.size());
+          require_close(in_place, expected, 1e-12, row->name + std::string(" in place"));
+          calls[0].slot[kX] = from;
+          calls[0].slot[kY] = calls[1].slot[kX2] = calls[1].slot[kY] = y;
+        }
+        check_forms(rig, calls, live, width, expected, 1e-12);
+        rig.reset();
+      }
+}
+
+// Checks the residual of two blocks whose results are normalised, and their sum once more.
+static void check_norm_pair(Rig& rig) {
+  Random random(13);
+  for (const Live& live : live_rows(rig))
+    for (const uint32_t width : {4128u, 4u, 64u, 288u}) {
+      StepRows steps;
+      steps.add_tokens(live.tokens);
+      const auto a = with_outliers(size_t(live.tokens) * width, random), b = gaussians(a.size(), random, 3);
+      const auto residual = gaussians(a.size(), random, 2), next_gain = gaussians(width, random);
+      const auto a_gain = gaussians(width, random), b_gain = gaussians(width, random),
+                 gain = gaussians(width, random);
+      const CallMaker make{steps.put(rig)};
+      const float factor = 0.37f, scale = 0.7f;
+      const uint64_t values = uint64_t(live.bucket) * width;
+      const Slice from = rig.put_padded(a, values), more = rig.put_padded(b, values);
+      const Slice factors = rig.put(std::vector<float>{factor});
+      const Call first[] = {make.norm(put_vector(rig, a_gain), from, from, kRowEpsilon),
+                            make.norm(put_vector(rig, b_gain), more, more, kRowEpsilon),
+                            make.add(from, more, from, width),
+                            make.norm(put_vector(rig, gain), from, from, kRowEpsilon)};
+      Values sum = reference::add(reference::norm(to_values(a), to_values(a_gain), kRowEpsilon),
+                                  reference::norm(to_values(b), to_values(b_gain), kRowEpsilon), 1);
+      sum = reference::norm(sum, to_values(gain), kRowEpsilon);
+      const Slice rounded = rig.room(live.bucket * form_row_bytes(Form::Q8X16, width));
+      for (const bool scales : {false, true})
+        for (const bool rounds : {false, true}) {
+          std::vector<Call> calls(std::begin(first), std::end(first));
+          calls.push_back(make.add({}, from, {}, width, scale));
+          if (scales) calls.push_back(make.scale({}, factors, {}, width));
+          if (rounds)
+            calls.push_back(make.convert({}, rounded, Form::Q8X16, width, put_vector(rig, next_gain)));
+          Values expected = reference::add(to_values(residual), sum, double(scale));
+          if (scales) expected = reference::scale(expected, {double(factor)}, {}, {}, width);
+          for (const KernelRow* row : rig.rows(calls, live.bucket)) {
+            const Slice y = rig.put_padded(residual, values);
+            for (size_t i = 4; i < calls.size(); ++i) calls[i].slot[kX] = y;
+            for (size_t i = 4; i < calls.size() - rounds; ++i) calls[i].slot[kY] = y;
+            rig.poison(rounded);
+            rig.run(calls, *row, live.bucket);
+            std::vector<float> made = rig.get<float>(y);
+            made.resize(a.size());
+            require_close(made, expected, 1e-12, row->name);
+            if (rounds)
+              expect_rounded(*row, made, rig.get<uint8_t>(rounded), width, to_values(next_gain), live.tokens);
+          }
+        }
+      rig.reset();
+    }
+}
+
 void check_norm(Rig& rig) {
   Random random(1);
   for (const Live& live : live_rows(rig))
@@ -59,6 +151,8 @@ void check_norm(Rig& rig) {
         if (live.bucket == 8) check_repeats(rig, call, live.bucket);
         rig.reset();
       }
+  check_norm_gate(rig);
+  check_norm_pair(rig);
   rig.require_all_run(Op::Norm);
 }
 
@@ -175,7 +269,7 @@ void check_multiply(Rig& rig) {
                                                double(xielu.linear)};
   for (const Live& live : live_rows(rig))
     for (const Heads& shape :
-         {Heads{1, 33, 0, 0}, {3, 20, 41, 0}, {2, 256, 512, 300}, {1, 1, 3, 2}, {5, 24, 0, 0, true}})
+         {Heads{1, 33, 0, 0}, {3, 20, 41, 0}, {2, 256, 512, 300}, {1, 1, 3, 2}, {4, 24, 0, 0, true}})
       for (uint32_t factor = 0; factor < kFactorCount; ++factor) {
         StepRows steps;
         steps.add_tokens(live.tokens);
@@ -200,7 +294,9 @@ void check_multiply(Rig& rig) {
         call.multiply.by_stride = shape.by_stride;
         call.multiply.each_head = shape.each_head;
         call.multiply.xielu = xielu;
-        check_rows(rig, call, live.bucket, reference::multiply(from, with, factor, constants), 1e-12);
+        const Values expected = reference::multiply(from, with, factor, constants);
+        check_rows(rig, call, live.bucket, expected, 1e-12);
+        check_forms(rig, {&call, 1}, live, shape.heads * shape.width, expected, 1e-12);
         if (live.bucket == 8) check_repeats(rig, call, live.bucket);
         rig.reset();
       }

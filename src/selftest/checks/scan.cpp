@@ -2,6 +2,7 @@
 // heads, steps of several sequences, what is not finite, and that a text can be cut anywhere.
 #include "selftest/checks/checks.h"
 #include "selftest/checks/runs.h"
+#include "selftest/checks/sequences.h"
 
 namespace greta::selftest {
 
@@ -173,6 +174,7 @@ void check_scan(Rig& rig) {
   for (const Live& live : live_rows(rig))
     for (const ScanShape& shape : kScanShapes)
       for (const Spread spread : {Spread::Mixed, Spread::Each}) check_case(rig, shape, live, spread, random);
+  check_gated_scan(rig);
   rig.require_all_run(Op::Scan);
 }
 
