@@ -69,7 +69,14 @@ Status FeedForward::experts(const Layer& layer, const Calls& before, const Chose
   gated += matmul_each(layer.expert_up, x, ids, u, 1, layer.expert_up_bias);
   GRETA_TRY(emit(gated += gates ? gate(g, u, uint32_t(slots)) : activate(u, uint32_t(slots))));
   graph.name_part("experts gate up");
-  *last = matmul_each(layer.expert_down, g, ids, d, e.used, layer.expert_down_bias);
+  ScaledTensor down = layer.expert_down;
+  // Some architectures have factors of the experts' results, which adapters are a part of. Here they become
+  // factors of the experts' weights, of which there are fewer.
+  if (const Slice factors = down.scale.slice; there(down.scale) && arch.tensors.router_gain.text) {
+    GRETA_TRY(emit({make.scale_each(weights, factors, {}, e.used, ids, {e.count, e.used})}));
+    down.scale = {};
+  }
+  *last = matmul_each(down, g, ids, d, e.used, layer.expert_down_bias);
   *last += make.combine(d, weights, y, s.width, e.used);
   return {};
 }
@@ -123,15 +130,12 @@ Status FeedForward::receive(std::initializer_list<Slice> parts) {
 Status FeedForward::beside_block(const Layer& layer, const Slice& h, const Slice* arrived) {
   const Slice y = rows(s.width);
   Slice x, by;
-  Calls last;
+  Calls down, last;
   const Calls before = enter(layer.ffn_norm, h, &x);
   GRETA_TRY(dense(before, {layer.gate, layer.gate_bias}, {layer.up, layer.up_bias},
-                  {layer.down, layer.down_bias}, x, y, &last));
+                  {layer.down, layer.down_bias}, x, y, &down));
   graph.name_part("gate up");
-  GRETA_TRY(emit(last += norm(layer.post_dense_norm, y, y)));
-  graph.name_part("down");
   const Slice made = arrived ? *arrived : rows(s.width);
-  last = {};
   if (!arrived) {
     Chosen chosen = {{}, rows(s.experts.used), rows(s.experts.used)};
     const Calls route_before = enter(layer.router_gain, h, &by);
@@ -139,8 +143,11 @@ Status FeedForward::beside_block(const Layer& layer, const Slice& h, const Slice
     const Calls norm_before = enter(layer.expert_norm, h, &chosen.x);
     GRETA_TRY(experts(layer, norm_before, chosen, made, &last));
   }
-  GRETA_TRY(emit(last += norm(layer.post_expert_norm, made, made)));
-  return leave({add(y, made, 1)}, layer.post_ffn_norm, y, h);
+  GRETA_TRY(emit(down));  // beside the experts' products
+  graph.name_part("down");
+  GRETA_TRY(emit(last));
+  last = {norm(layer.post_dense_norm, y, y), norm(layer.post_expert_norm, made, made), add(y, made, 1)};
+  return leave(last, layer.post_ffn_norm, y, h);
 }
 
 Status FeedForward::expert_block(const Layer& layer, const Slice& h, const Slice* arrived) {

@@ -41,10 +41,11 @@ struct Recurrent {
     before += builder.matmul(layer.state_in, x, all);
     Call product = make.multiply(all, from_value(all, 2 * n), y, {1, n}, kFactorItself);
     product.x_stride = product.multiply.by_stride = 3 * n;
-    GRETA_TRY(builder.emit(before += product));
     Call gated = make.multiply(from_value(all, n), convolved, convolved, {1, n}, kFactorItself);
     gated.x_stride = 3 * n;
-    GRETA_TRY(builder.emit({convolve(y, convolved, false), gated}));
+    before += product;
+    before += convolve(y, convolved, false);
+    GRETA_TRY(builder.emit(before += gated));
     builder.graph.name_part("convolution");
     return leave(convolved);
   }
@@ -66,6 +67,7 @@ struct Recurrent {
                          strength, layer.decay.slice, layer.rate_bias.slice},
                         kScanDelta | (arch.tiled_heads ? kScanTiled : 0), y);
     scanned.scan.epsilon = 1e-6f;
+    scanned.slot[kCounters] = make.counters;
     last += conv;
     last += scanned;
     last += builder.norm(layer.state_norm, y, y, shape.heads);

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <initializer_list>
+#include <utility>
 
 #include "engine/adapter/adapter.h"
 #include "engine/executor/transformer.h"
@@ -38,6 +39,7 @@ struct StepBuilder {
   GretaGraph& graph;
   CallMaker make{b.step_of(0), b.counters};  // by it calls find the rows, and pages of a group
   Xielu xielu = {};                          // of the layer that is made
+  Calls behind = {};                         // what follows the next block's residual
 
   Slice rows(uint64_t width, uint32_t count) const { return graph.temporary(count * width * sizeof(float)); }
   Slice rows(uint64_t width) const { return rows(width, key.tokens); }
@@ -76,9 +78,7 @@ struct StepBuilder {
     if (there(weight.scale)) {
       const Call scaled =
           make.scale_each(y, weight.scale.slice, bias.slice, used * weight.n, ids, {weight.count, used});
-      // Some architectures have factors of the experts' results, which adapters are a part of. Other factors
-      // belong to the numbers that a file has for its weights.
-      if (arch.tensors.router_gain.text && x_slots == used) return (Calls{product} += more) += scaled;
+      // The factor belongs to the numbers that a file has for its weights, and not to those of adapters.
       return Calls{product, scaled} += more;
     }
     product.slot[kBias] = bias.slice;
@@ -142,7 +142,8 @@ struct StepBuilder {
   // out if the layer has none.
   Status leave(Calls last, const Tensor& post_norm, const Slice& x, const Slice& h) {
     if (there(post_norm)) last += norm(post_norm, x, x);
-    return emit(last += add(h, x, s.residual_scale));
+    last += add(h, x, s.residual_scale);
+    return emit(last += std::exchange(behind, {}));
   }
 };
 

@@ -139,10 +139,11 @@ struct Builder : FeedForward {
                               const Slice& x, const Slice& k, const Slice& v, Calls* keys, Calls* values) {
     *keys = before;
     *keys += matmul(layer.key, x, k, layer.key_bias);
-    if (shape.keys_as_values) {  // the norm of keys overwrites what values are made of
+    if (shape.keys_as_values) {
       GRETA_TRY(emit(std::exchange(*keys, {})));
-      return emit({arch.norm_values ? norm_alone(k, v, shape.value_width, shape.kv_heads)
-                                    : make.softcap(k, v, shape.kv_heads * shape.value_width, 0, 1)});
+      *values = {arch.norm_values ? norm_alone(k, v, shape.value_width, shape.kv_heads)
+                                  : make.softcap(k, v, shape.kv_heads * shape.value_width, 0, 1)};
+      return {};
     }
     *values = before;
     *values += matmul(layer.value, x, v, layer.value_bias);
@@ -181,6 +182,7 @@ struct Builder : FeedForward {
       gates = before;
       gates += matmul(layer.attention_gate, x, g);
     }
+    if (shape.keys_as_values) std::swap(keys, values);  // the norm of keys overwrites what values are made of
     GRETA_TRY(emit_attention({queries, keys, values, gates}, attention(shape, layer, q, attended, cache)));
     if (there(layer.attention_gate)) GRETA_TRY(emit({attention_gate(shape, g, attended)}));
     return leave(matmul(layer.attention_output, attended, projected, layer.attention_output_bias),
@@ -343,13 +345,20 @@ struct Builder : FeedForward {
     }
     if (segment.leaves == Crossing::Chosen && index + 1 == layers_end) return choose_for_others(layer, h);
     const Slice* arrived = resumes ? &results : nullptr;
+    Calls scale;
+    if (there(layer.layer_scale)) scale += make.scale(h, layer.layer_scale.slice, {}, s.width);
+    const bool adds_once = each.has_ffn() && (!each.experts || arch.experts_beside);
+    if (adds_once && !s.layer_embedding) behind = std::exchange(scale, {});
     if (each.has_ffn())
       GRETA_TRY(!each.experts         ? ffn_block(layer, h)
                 : arch.experts_beside ? beside_block(layer, h, arrived)
                                       : expert_block(layer, h, arrived));
     graph.name_part(each.experts ? "experts down" : "down");
-    if (s.layer_embedding) GRETA_TRY(add_layer_input(*this, layer, index, inputs, h));
-    if (there(layer.layer_scale)) GRETA_TRY(emit({make.scale(h, layer.layer_scale.slice, {}, s.width)}));
+    if (s.layer_embedding) {
+      behind = std::exchange(scale, {});
+      GRETA_TRY(add_layer_input(*this, layer, index, inputs, h));
+    }
+    GRETA_TRY(emit(scale));
     GRETA_TRY(add_directions(index, h));
     graph.name_part("layer input");
     return {};
