@@ -29,10 +29,10 @@ struct Plan {
     info.features = ~0u;
     info.shared_bytes = 32768;
     info.unit_count = 8;
-    memory.bytes = 1 << 24;
+    memory.bytes = 1 << 26;
   }
   Slice take(uint64_t bytes) {
-    used += bytes;
+    used = round_up(used, 256) + bytes;  // as buffers begin
     return {&memory, used - bytes, bytes};
   }
   Slice row() { return graph.temporary(kWidth * sizeof(float)); }
@@ -141,26 +141,79 @@ TEST_CASE("a norm after rows that are no tokens is no part of their product", "[
   CHECK(plan.ops(0) == "matmul");
 }
 
+// The states of a model that is small and has heads as the large ones do.
+static RecurrentShape states_of(Recurrence recurrence) {
+  switch (recurrence) {
+    case Recurrence::ShortConv:
+      return {.conv_width = 3, .channels = kWidth};
+    case Recurrence::Delta:
+      return {.conv_width = 4,
+              .channels = 2 * kWidth,
+              .heads = 4,
+              .groups = 2,
+              .key_width = 128,
+              .value_width = 128};
+    case Recurrence::Groups:
+      return {.conv_width = 4,
+              .channels = kWidth + 256,
+              .heads = 8,
+              .groups = 1,
+              .key_width = 128,
+              .value_width = 64};
+    default:
+      return {.conv_width = 4,
+              .channels = kWidth,
+              .heads = kWidth,
+              .groups = 1,
+              .key_width = 16,
+              .value_width = 1,
+              .rank = 32};
+  }
+}
+
+// What all layers of a plan have, if the architecture may be without.
+struct Layers {
+  bool attend = false;   // in a model whose other layers keep states
+  bool experts = false;  // beside a dense block
+  bool wide = false;     // heads that are too wide to be made by the launch of attention
+};
+
+static LayerShape layer_shape(const Arch& arch, const Layers& kind) {
+  LayerShape each;
+  each.experts = arch.needs_experts || arch.latent || kind.experts;
+  each.ffn_width = kWidth;
+  each.heads = each.kv_heads = 4;
+  each.key_width = each.value_width = each.rope_width = kWidth / each.heads;
+  if (arch.latent) {
+    each.kv_heads = 1;
+    each.value_width = kWidth;
+    each.key_width = kWidth + each.rope_width;
+  }
+  if (kind.wide) {
+    each.kv_heads = 1;
+    each.key_width = each.value_width = each.rope_width = kWidth;
+    each.keys_as_values = true;
+  }
+  each.recurrent = arch.recurrence != Recurrence::None && !kind.attend;
+  if (each.recurrent && !arch.beside) each.heads = each.kv_heads = 0;
+  return each;
+}
+
 // Barriers of a plan of so many layers with matrices of `type`, in whose step one token or 512 have one row
 // of logits.
 static uint32_t barriers_of(const KernelRow& row, const char* name, QuantType type, uint32_t layers,
-                            uint32_t tokens, uint32_t cache_type = 0) {
+                            uint32_t tokens, uint32_t cache_type = 0, const Layers& kind = {}) {
   const Arch* arch = nullptr;
   REQUIRE(find_arch(name, &arch).ok());
   Plan plan(row);
   Shape s;
   s.layers = layers;
   s.width = s.vocab = kWidth;
-  LayerShape each;
-  each.experts = arch->needs_experts || arch->latent;
-  each.ffn_width = kWidth;
-  each.heads = each.kv_heads = 4;
-  each.key_width = each.value_width = each.rope_width = kWidth / each.heads;
-  if (arch->latent) {
-    s.latent = {.width = kWidth, .plain = kWidth / 2, .value = kWidth / 2};
-    each.kv_heads = 1;
-    each.value_width = kWidth;
-    each.key_width = kWidth + each.rope_width;
+  const LayerShape each = layer_shape(*arch, kind);
+  if (arch->latent) s.latent = {.width = kWidth, .plain = kWidth / 2, .value = kWidth / 2};
+  if (each.recurrent) {
+    s.recurrence = states_of(arch->recurrence);
+    s.recurrent_layers = layers;
   }
   s.experts = {.count = 8, .used = 2, .width = kWidth};
   s.each.resize(layers, each);
@@ -175,17 +228,20 @@ static uint32_t barriers_of(const KernelRow& row, const char* name, QuantType ty
   buffers.token_log = plan.take(kPageTokens * sizeof(uint32_t));
   buffers.counters = plan.take(kCounterCount * sizeof(uint32_t));
   buffers.readback = plan.take(s.vocab * sizeof(float));
+  buffers.runs = plan.take(sizeof(StepRuns));
+  buffers.ones = plan.take(kWidth * sizeof(float));
   const auto page_bytes = uint32_t(kPageTokens * each.kv_heads * each.key_width * sizeof(float));
   buffers.key_type = buffers.value_type = cache_type;
   for (uint32_t l = 0; l < layers; ++l) {
     Layer& layer = weights.layers[l];
     for (const WantedTensor& wanted : layer_tensors(*arch, s, l, false, &layer)) {
-      if (!wanted.name.text || wanted.name.optional) continue;
+      if (!wanted.name.text || (wanted.name.optional && wanted.tensor != &layer.layer_scale)) continue;
       const bool floats = wanted.use == Use::Vector || wanted.tensor == &layer.router;
-      *wanted.tensor = plan.tensor(floats ? QuantType::f32 : type, uint32_t(wanted.n), uint32_t(wanted.depth),
-                                   uint32_t(wanted.count));
+      const QuantType kept = floats ? QuantType::f32 : wanted.depth % 256 ? QuantType::f16 : type;
+      *wanted.tensor = plan.tensor(kept, uint32_t(wanted.n), uint32_t(wanted.depth), uint32_t(wanted.count));
     }
     buffers.cache.push_back({plan.take(page_bytes), plan.take(page_bytes), page_bytes, page_bytes});
+    if (each.recurrent) buffers.cache[l].states = plan.take(s.recurrence.stride() * sizeof(float));
   }
   REQUIRE(build_step(*arch, s, weights, buffers, {tokens, 1, 1, false}, &plan.graph).ok());
   return plan.graph.barriers();
@@ -238,5 +294,27 @@ TEST_CASE("layers of a GPU's plans have as many barriers as they need", "[graph]
   for (const char* arch : {"llama", "qwen3"}) {
     INFO(describe(row) << ", " << arch);
     CHECK(barriers_of(row, arch, q4_k, 3, 1, 2) - barriers_of(row, arch, q4_k, 1, 1, 2) == 2 * 5);
+  }
+}
+
+// Layers with their feed-forward blocks. The convolution and the scan with what stands around them are one
+// launch, as are the norms behind blocks with the residual and its factor. HIP has no such kernels.
+TEST_CASE("layers with states and those of Gemma 4 have few barriers in decode", "[graph]") {
+  const KernelRow& row = built_row();
+  if (strcmp(row.backend, "vulkan")) SKIP("only Vulkan has the kernels");
+  const struct {
+    const char* arch;
+    uint32_t barriers;
+    Layers kind = {};
+  } cases[] = {{"lfm2", 5},
+               {"qwen35", 5},
+               {"qwen35", 6, {.attend = true}},
+               {"gemma4", 6},
+               {"gemma4", 6, {.wide = true}},
+               {"gemma4", 8, {.experts = true}}};
+  for (const auto& [arch, barriers, kind] : cases) {
+    INFO(describe(row) << ", " << arch << ", " << kind.attend << kind.experts << kind.wide);
+    const uint32_t one = barriers_of(row, arch, QuantType::q4_k, 1, 1, 0, kind);
+    CHECK(barriers_of(row, arch, QuantType::q4_k, 3, 1, 0, kind) - one == 2 * barriers);
   }
 }
