@@ -324,6 +324,64 @@ class Sessions(ModelTest):
             with self.assertRaisesRegex(greta.ClosedError, "closed before its end"):
                 dropped.result()
 
+    def test_stream_with_asyncio(self):
+        async def read(session):
+            beside = []
+
+            async def tick():
+                while True:
+                    beside.append(1)
+                    await asyncio.sleep(0)
+
+            other = asyncio.create_task(tick())
+            stream = session.stream(PROMPT, max_tokens=20)
+            pieces = [piece async for piece in stream]
+            other.cancel()
+            return pieces, await stream.aresult(), len(beside)
+
+        async def leave(session):
+            count = 0
+            async for _ in session.stream(PROMPT, ignore_end=True):
+                count += 1
+                if count == 4:
+                    break
+            held = session.position  # at once: the stream has ended with its loop
+            rest = await session.stream(" and", max_tokens=9).aresult()
+            return held, rest.generated_tokens
+
+        async def cancel(session):
+            began = asyncio.Event()
+
+            async def write():
+                async for _ in session.stream(PROMPT, shift=True, ignore_end=True):
+                    began.set()
+
+            task = asyncio.create_task(write())
+            await began.wait()
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            with self.assertRaisesRegex(TypeError, "prompt is None"):
+                async for _ in session.stream(None):
+                    pass
+            return session.position
+
+        with self.model.session() as session:
+            whole = session.generate(PROMPT, max_tokens=20)
+            session.truncate(0)
+            pieces, result, beside = asyncio.run(read(session))
+            self.assertEqual((len(pieces) > 10, "".join(pieces), result.tokens), (True, whole.text, whole.tokens))
+            self.assertGreater(beside, len(pieces))  # the loop went on meanwhile
+            session.truncate(0)
+            self.assertEqual(asyncio.run(leave(session)), (8, 9))
+            session.truncate(0)
+            self.assertGreaterEqual(asyncio.run(cancel(session)), 5)
+            mixed = session.stream("x", max_tokens=9)
+            first = next(iter(mixed))  # a loop that is left ends the stream, whoever asks next
+            self.assertTrue(first)
+            with self.assertRaisesRegex(greta.ClosedError, "closed before its end"):
+                asyncio.run(mixed.aresult())
+
     def test_closing_a_session_ends_its_stream(self):
         session = self.model.session()
         stream = session.stream(PROMPT, shift=True, ignore_end=True)

@@ -210,6 +210,74 @@ print('works')
 """)
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "stopped\nworks\n", ""))
 
+    def test_ctrl_c_while_a_prompt_is_read(self):
+        for call in ("session.eval(tokens, rows='none')", "session.eval(tokens, rows='all')", "session.embed(tokens)"):
+            with self.subTest(call):
+                done = run_program(f"""
+model = open_model(exact=True); session = model.session(context=8192)
+tokens = (model.tokenizer.encode('Once upon a time') * 2000)[:8000]
+session.eval(tokens[:3]); began = threading.Event()
+def interrupt():
+    while not session._guard.busy: time.sleep(0.001)
+    time.sleep(0.05); os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt).start()
+try: {call}
+except KeyboardInterrupt: print('stopped')
+else: print('went on')
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+held = session.position
+assert 3 <= held < 8000 and session.tokens == (tokens[:3] + tokens)[:held], held
+logits = list(session.eval([5]))
+fresh = model.session(context=8192); fresh.eval(session.tokens[:held])
+assert list(fresh.eval([5])) == logits
+print('works')
+""")
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "stopped\nworks\n", ""))
+
+    def test_a_second_ctrl_c_leaves_the_session_locked_until_the_call_has_ended(self):
+        from greta import _library
+        began, may_end, cancelled = threading.Event(), threading.Event(), []
+
+        def call():
+            began.set()
+            may_end.wait()
+            raise greta.CancelledError("stopped")
+
+        def cancel():
+            cancelled.append(True)
+            if len(cancelled) > 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        threads = threading.active_count()
+        threading.Thread(target=lambda: began.wait() and os.kill(os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            _library.call_beside(call, cancel)
+        self.assertEqual((len(cancelled), threading.active_count()), (3, threads + 1))  # the call goes on by itself
+        may_end.set()
+
+    def test_cancel_of_a_prompt(self):
+        with self.model.session() as session:
+            tokens = self.model.tokenizer.encode(PROMPT) * 100
+            stop = threading.Event()
+
+            def cancel():
+                while not stop.is_set():
+                    session.cancel()
+
+            thread = threading.Thread(target=cancel)
+            thread.start()
+            try:
+                with self.assertRaisesRegex(greta.CancelledError, "stopped after"):
+                    for _ in range(100):
+                        session.truncate(0)
+                        session.eval(tokens, rows="all")
+            finally:
+                stop.set()
+                thread.join()
+            self.assertEqual(session.tokens, tokens[:session.position])
+
     def test_ctrl_c_while_loading(self):
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, before)

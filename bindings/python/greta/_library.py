@@ -1,6 +1,7 @@
 """The shared library, and what every call of it needs: checked arguments, exceptions, callbacks."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import logging
 import os
@@ -14,6 +15,7 @@ from . import _declarations as c
 from ._errors import CLASSES, GretaError, _LimitError
 
 Struct = TypeVar("Struct", bound=ctypes.Structure)
+Result = TypeVar("Result")
 
 
 def _open_library() -> Any:
@@ -226,6 +228,40 @@ class Callback:
             return function(*arguments)
         finally:
             signal.signal(signal.SIGINT, before)
+
+
+def call_beside(call: Callable[[], Result], cancel: Callable[[], Any]) -> Result:
+    """Makes a call that `cancel` can stop and that has no callback. In the main thread, where Python runs the handlers
+    of signals between two instructions, another thread makes it, so that Ctrl-C stops it.
+
+    Should a second signal end the wait for the end of the call, what the call uses is still locked until that comes.
+    """
+    if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
+        return call()
+    results: list[Result] = []
+    errors: list[BaseException] = []
+    ended = threading.Event()
+
+    def work() -> None:
+        try:
+            results.append(call())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            ended.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        ended.wait()
+    except BaseException:
+        while not ended.is_set():  # the library may not have begun when it is first told
+            with contextlib.suppress(GretaError):
+                cancel()
+            ended.wait(0.01)
+        raise
+    if errors:
+        raise errors.pop()
+    return results.pop()  # so that the other thread, which may still be ending, keeps nothing alive
 
 
 def kind_of(owner: Any, name: str | int) -> Any:

@@ -6,15 +6,15 @@ import functools
 import io
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from . import _declarations as c
 from ._answers import REASONS, Completion
 from ._arrays import floats, rows_at
 from ._errors import InUseError
 from ._handles import Closable, Exclusive, Guard, Handle
-from ._library import (Callback, as_bytes, c_text, check, kind_of, lib, make, path_bytes, real_number, text_array,
-                       token_array, whole_number)
+from ._library import (Callback, as_bytes, c_text, call_beside, check, kind_of, lib, make, path_bytes, real_number,
+                       text_array, token_array, whole_number)
 from ._options import SAMPLING, bias_arrays, refuse_unknown, with_defaults
 from ._runtime import executor_options
 from ._schema import response_schema
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ._model import Model
     from ._options import Options
 
+Result = TypeVar("Result")
+# A call that reads no more tokens than this ends soon enough for Ctrl-C.
+_FEW_TOKENS = 32
 _ROWS = {"none": 0, "last": 1, "all": 2}
 # The functions that set a step of sampling: the option of each parameter, with what stands in for one not given.
 _STEPS: dict[str, tuple[tuple[str, float], ...]] = {
@@ -60,6 +63,7 @@ class Session(Closable):
     def __init__(self, model: Model, *, context: int = 0, sequences: int = 4, cache_tokens: int = 0,
                  cache_type: str = "default", output_rows: int = 0, _forked: tuple[Handle, Guard] | None = None) -> None:
         self.model = model
+        self._taken_back = False  # tokens before its end may have to be read again first
         if _forked is not None:
             self._handle, self._guard = _forked
             return
@@ -103,6 +107,7 @@ class Session(Closable):
         """Forgets the tokens from `position` on; 0 forgets all."""
         with self._use() as pointer:
             check(lib.greta_session_truncate(pointer, whole_number(position, "position")))
+            self._taken_back = True
 
     def fork(self) -> Session:
         """A second session with the same past, which costs no computation. Raises FullError where `sequences` are
@@ -110,7 +115,9 @@ class Session(Closable):
         made = ctypes.c_void_p()
         with self._use() as pointer:
             check(lib.greta_session_fork(pointer, ctypes.byref(made)))
-            return Session(self.model, _forked=(self._handle_of(made), self._guard))
+            fork = Session(self.model, _forked=(self._handle_of(made), self._guard))
+            fork._taken_back = self._taken_back
+            return fork
 
     # ---- reading ----
 
@@ -120,20 +127,36 @@ class Session(Closable):
 
         With copy=False the array is a read-only view of the library's memory. While it lives, this session and its
         forks refuse every other call.
+
+        Ctrl-C, and `cancel` from another thread (CancelledError), end the call at its next step. The session holds the
+        tokens up to `position` then.
         """
         if rows not in _ROWS:
             raise ValueError(f"rows is {rows!r}, but it must be one of {', '.join(_ROWS)}")
         tokens = self._tokens(prompt)
         logits = ctypes.POINTER(ctypes.c_float)()
         width = self.model.info.vocab_size
-        with self._use() as pointer:
+
+        def read(pointer: int) -> Any:
             check(lib.greta_session_eval(pointer, tokens, len(tokens), _ROWS[rows], ctypes.byref(logits)))
             if rows == "none":
                 return None
             address = ctypes.cast(logits, ctypes.c_void_p).value or 0
             owner = None if copy else (self._handle, self._guard)
             found = rows_at(address, len(tokens) if rows == "all" else 1, width, owner)
-        return found if rows == "all" else found[0] if hasattr(found, "dtype") else _first_row(found)
+            return found if rows == "all" else found[0] if hasattr(found, "dtype") else _first_row(found)
+
+        return self._read(len(tokens), read)
+
+    def _read(self, count: int, read: Callable[[int], Result]) -> Result:
+        """Calls `read` with the pointer. Where it may take many steps, Ctrl-C ends it at the next one."""
+        def used() -> Result:
+            with self._use() as pointer:
+                result = read(pointer)
+                self._taken_back = False
+                return result
+
+        return used() if count <= _FEW_TOKENS and not self._taken_back else call_beside(used, self.cancel)
 
     def embed(self, prompt: Prompt, *, pooling: str = "default", raw: bool = False) -> Any:
         """Reads tokens and gives a float32 vector [width] for them. What the session holds is their past."""
@@ -142,9 +165,12 @@ class Session(Closable):
         tokens, vector = self._tokens(prompt), ctypes.POINTER(ctypes.c_float)()
         options = make(c.greta_embed_options, pooling=_POOLINGS[pooling], raw=bool(raw))
         made = (ctypes.c_float * self.model.info.width)()
-        with self._use() as pointer:
+
+        def read(pointer: int) -> None:
             check(lib.greta_session_embed(pointer, tokens, len(tokens), ctypes.byref(options), ctypes.byref(vector)))
             ctypes.memmove(made, vector, ctypes.sizeof(made))
+
+        self._read(len(tokens), read)
         return floats(made)
 
     def _tokens(self, prompt: Prompt) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ._answers import Completion
@@ -27,11 +27,19 @@ class _Exchange:
         self.session = session
         self.asked = threading.Semaphore(0)
         self.came: queue.SimpleQueue[str | Completion | BaseException] = queue.SimpleQueue()
+        self.tell: Callable[[], Any] | None = None  # wakes an event loop that waits for what comes next
         self.left = False
+
+    def give(self, came: str | Completion | BaseException) -> None:
+        tell = self.tell
+        self.came.put(came)
+        if tell:
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits
+                tell()
 
     def on_text(self, text: str) -> None:
         """Gives a piece, and waits until the next one is wanted, so that the session is never further than it."""
-        self.came.put(text)
+        self.give(text)
         while not self.asked.acquire(timeout=_LOOK_S):
             if self.session.closed:
                 return  # the library has been told to stop
@@ -40,20 +48,21 @@ class _Exchange:
 
     def run(self, generate: Callable[..., Completion]) -> None:
         try:
-            self.came.put(generate(on_text=self.on_text))
+            came: Completion | BaseException = generate(on_text=self.on_text)
         except BaseException as error:  # raised again where the pieces are read
-            self.came.put(error)
+            came = error
+        self.give(came)
 
 
 class SessionStream:
-    """The pieces of a text that a session writes.
+    """The pieces of a text that a session writes, also with `async for`.
 
         for piece in session.stream("Once upon a time", max_tokens=50):
             print(piece, end="")
 
     A token is computed when its piece is asked for. Until the stream has ended or is closed, other calls on the session
-    raise InUseError. Leaving the loop early, `close`, and the garbage collector end it; the session holds what was
-    computed until then, and goes on from there. `result()` reads the rest and gives the whole.
+    raise InUseError. Leaving the loop early, `close`, and the garbage collector end it, within one step; the session
+    holds what was computed until then, and goes on from there. `result()` reads the rest and gives the whole.
     """
 
     def __init__(self, session: Session, generate: Callable[..., Completion]) -> None:
@@ -69,18 +78,42 @@ class SessionStream:
         finally:
             self.close()
 
+    def __aiter__(self) -> AsyncIterator[str]:
+        return _Pieces(self)
+
     def _next(self) -> str | None:
         if self._ended:
             return None
-        if self._thread.ident is None:
-            self._thread.start()
-        else:
-            self._exchange.asked.release()
+        self._ask(None)
         try:
             came = self._exchange.came.get()
         except BaseException:  # Ctrl-C
             self.close()
             raise
+        return self._take(came)
+
+    async def _anext(self) -> str | None:
+        from asyncio import Event, get_running_loop  # takes a third of the time to import the package
+        if self._ended:
+            return None
+        loop, there = get_running_loop(), Event()
+        self._ask(lambda: loop.call_soon_threadsafe(there.set))
+        try:
+            await there.wait()
+        except BaseException:  # the task is cancelled
+            self.close()
+            raise
+        return self._take(self._exchange.came.get())
+
+    def _ask(self, tell: Callable[[], Any] | None) -> None:
+        """Wants the next piece, whose coming is told."""
+        self._exchange.tell = tell
+        if self._thread.ident is None:
+            self._thread.start()
+        else:
+            self._exchange.asked.release()
+
+    def _take(self, came: str | Completion | BaseException) -> str | None:
         if isinstance(came, str):
             return came
         self._ended = True
@@ -94,6 +127,15 @@ class SessionStream:
         """Reads the pieces that are left, and gives the answer with those that were read before."""
         while self._next() is not None:
             pass
+        return self._whole()
+
+    async def aresult(self) -> Completion:
+        """The same for asyncio."""
+        while await self._anext() is not None:
+            pass
+        return self._whole()
+
+    def _whole(self) -> Completion:
         if self._completion is None:
             raise ClosedError("the stream was closed before its end, so it has no result")
         return self._completion
@@ -123,3 +165,22 @@ class SessionStream:
     def __repr__(self) -> str:
         state = "ended" if self._completion else "closed" if self._ended else "running"
         return f"<greta.SessionStream, {state}>"
+
+
+class _Pieces:
+    """The pieces for an `async for`. The stream ends with it, as it ends with a generator."""
+
+    def __init__(self, stream: SessionStream) -> None:
+        self._stream = stream
+
+    def __aiter__(self) -> _Pieces:
+        return self
+
+    async def __anext__(self) -> str:
+        piece = await self._stream._anext()
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+    def __del__(self) -> None:
+        self._stream.close()
