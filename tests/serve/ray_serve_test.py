@@ -1,6 +1,7 @@
 """greta_ray.app under Ray Serve with three nodes in this machine. GRETA_RAY_PYTHON names a Python with ray[serve]; by hand, as it takes minutes.
 
-Streams pass through, who leaves ends its request, beginnings stay with their replica, and a node is killed under load.
+Streams pass through, who leaves ends its request, beginnings stay with their replica, and a node is killed under load. Replicas come with load,
+and go when it has gone.
 """
 import concurrent.futures
 import http.client
@@ -8,8 +9,11 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import unittest
+
+os.environ.setdefault("RAY_SERVE_REPLICA_AUTOSCALING_METRIC_PUSH_INTERVAL_S", "1")  # in place of 10, for Scaling
 
 try:
     import ray
@@ -50,7 +54,11 @@ def whole(i, turn=0, port=PORT):
     return answer.status, told
 
 
-class RayServe(unittest.TestCase):
+class OnRay(unittest.TestCase):
+    """An application on three nodes in this machine, each with room for one replica."""
+
+    application = {}
+
     @classmethod
     def setUpClass(cls):
         cls.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "resources": {"head": 10}})
@@ -58,8 +66,8 @@ class RayServe(unittest.TestCase):
         ray.init(address=cls.cluster.address, runtime_env={"env_vars": {"PYTHONPATH": BINDINGS, "GRETA_CLI": os.environ["GRETA_CLI"]}})
         serve.start(proxy_location="HeadOnly", http_options={"host": "127.0.0.1", "port": PORT})
         args = ["-m", MODEL, "--device", "cpu", "-t", 1, "--exact", "--cache-tokens", CACHE]
-        serve.run(build(args, replicas=3, parallel=4, options={"ray_actor_options": {"num_cpus": 1, "resources": {"replica": 1}}},
-                        ingress_options={"ray_actor_options": {"num_cpus": 0, "resources": {"head": 1}}}))
+        serve.run(build(args, options={"ray_actor_options": {"num_cpus": 1, "resources": {"replica": 1}}},
+                        ingress_options={"ray_actor_options": {"num_cpus": 0, "resources": {"head": 1}}}, **cls.application))
 
     @classmethod
     def tearDownClass(cls):
@@ -70,6 +78,16 @@ class RayServe(unittest.TestCase):
     def pids(self):
         found = subprocess.run(["pgrep", "-f", " serve .*/greta-[^/]*/greta.sock"], capture_output=True, text=True, check=False).stdout.split()
         return [int(each) for each in found]
+
+    def until(self, ready, words):
+        deadline = time.monotonic() + LIMIT
+        while not ready():
+            self.assertLess(time.monotonic(), deadline, words)
+            time.sleep(0.1)
+
+
+class Replicas(OnRay):
+    application = {"replicas": 3, "parallel": 4}
 
     def test_1_streams_pass_through(self):
         link, answer = ask({"messages": [{"role": "user", "content": "A story."}], "stream": True, "max_tokens": 8, "temperature": 0}, "/v1/chat/completions")
@@ -115,10 +133,7 @@ class RayServe(unittest.TestCase):
         self.assertEqual(running(), 1)
         answer.close()
         link.close()
-        deadline = time.monotonic() + LIMIT
-        while running():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.1)
+        self.until(lambda: not running(), "the request goes on")
 
     @staticmethod
     def socket_of(pid):
@@ -128,6 +143,38 @@ class RayServe(unittest.TestCase):
     @staticmethod
     def metrics(path):
         return subprocess.run(["curl", "-s", "--unix-socket", path, "http://localhost/metrics"], capture_output=True, text=True, check=True).stdout
+
+
+class Scaling(OnRay):
+    application = {"replicas": 1, "most": 3, "parallel": 2,
+                   "scaling": {"upscale_delay_s": 1, "downscale_delay_s": 4, "look_back_period_s": 4}}
+
+    def test_replicas_come_and_go_with_load(self):
+        self.until(lambda: len(self.pids()) == 1, "no replica")
+        ends = threading.Event()
+
+        def load(i):
+            statuses = []
+            while not ends.is_set():
+                link, answer = ask({"prompt": f"Story {i}", "n_predict": 100, "ignore_eos": True}, "/completion")
+                answer.read()
+                link.close()
+                statuses.append(answer.status)
+            return statuses
+
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:  # three times as many as one replica runs
+            work = [pool.submit(load, i) for i in range(6)]
+            try:
+                began = time.monotonic()
+                self.until(lambda: len(self.pids()) == 3, "no replica came")
+                print(f"three replicas after {time.monotonic() - began:.0f} s of load")
+            finally:
+                ends.set()
+            self.assertEqual({status for each in work for status in each.result(LIMIT)}, {200})
+        began = time.monotonic()
+        self.until(lambda: len(self.pids()) == 1, "the replicas stayed")
+        print(f"one replica {time.monotonic() - began:.0f} s after it")
+        self.assertEqual(whole(1)[0], 200)
 
 
 if __name__ == "__main__":

@@ -102,18 +102,22 @@ class Ingress:
             answer.cancel()  # nothing, where it has ended
 
 
-def wanted_replicas(per_replica):
+class WantedReplicas:
     """A policy for Ray's autoscaler: as many replicas as the requests that run and wait need, by the servers' own metrics."""
-    def policy(context):
+
+    def __init__(self, per_replica):
+        self.per_replica = per_replica
+
+    def __call__(self, context):
         metrics = context.aggregated_metrics or {}
         load = sum(value for name in ("running", "waiting") for value in metrics.get(name, {}).values())
-        wanted = max(math.ceil(load / per_replica), context.capacity_adjusted_min_replicas)
+        wanted = max(math.ceil(load / self.per_replica), context.capacity_adjusted_min_replicas)
         return min(wanted, context.capacity_adjusted_max_replicas), {}
-    return policy
 
 
-def build(args, replicas=1, most=None, parallel=4, env=None, options=None, ingress_options=None):
-    """The application. `args` are those of greta-cli serve, `parallel` its --parallel; with `most` the number of replicas goes up to that.
+def build(args, replicas=1, most=None, parallel=4, env=None, options=None, ingress_options=None, scaling=None):
+    """The application. `args` are those of greta-cli serve, `parallel` its --parallel; with `most` the number of replicas goes up to that,
+    and down again. `scaling` are further fields of Ray's AutoscalingConfig, such as {"downscale_delay_s": 60}.
 
     `options` are further ones of the replicas' deployment, such as {"ray_actor_options": {"num_gpus": 1}}, and `ingress_options` those of the
     ingress. What is under way in an ingress is lost with it, so it belongs on nodes that stay.
@@ -121,8 +125,8 @@ def build(args, replicas=1, most=None, parallel=4, env=None, options=None, ingre
     given = {"request_router_config": RequestRouterConfig(request_router_class=PrefixRouter), "max_ongoing_requests": parallel * 4,
              "health_check_period_s": 2, "health_check_timeout_s": 30, **(options or {})}
     if most:
-        given["autoscaling_config"] = AutoscalingConfig(min_replicas=replicas, max_replicas=most,
-                                                        policy={"policy_function": wanted_replicas(parallel)})
+        policy = {"policy_function": WantedReplicas, "policy_kwargs": {"per_replica": parallel}}
+        given["autoscaling_config"] = AutoscalingConfig(min_replicas=replicas, max_replicas=most, policy=policy, **(scaling or {}))
     else:
         given["num_replicas"] = replicas
     words = [*map(str, args), "--parallel", str(parallel), "--metrics"]
