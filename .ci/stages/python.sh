@@ -74,7 +74,7 @@ make_wheel() {
   cmake build/release -UGRETA_PYTHON -UGRETA_INSTALL >/dev/null || return 1  # as other stages have it
   PATH=$tools:$PATH auditwheel repair --plat manylinux_2_28_x86_64 -w "$work/wheels" "$work"/built/*.whl ||
     { "$tools/auditwheel" show "$work"/built/*.whl; return 1; }
-  ls -l "$work"/wheels/greta-*-py3-none-*manylinux_2_28_x86_64*.whl || return 1
+  small_enough "$work"/wheels/greta-*-py3-none-*manylinux_2_28_x86_64*.whl || return 1
   "$tools/mypy" --python-version 3.10 || return 1
   "$tools/python" -m zipfile -e "$work"/wheels/*.whl "$work/wheel" || return 1
   chmod +x "$work/wheel/greta/bin/greta-cli"
@@ -86,6 +86,14 @@ make_wheel() {
     wait "${python%% *}" || { cat "$work/${python##*/}.log"; return 1; }
     tail -n 1 "$work/${python##*/}.log"
   done
+}
+
+# small_enough WHEEL: it fits, with the kernels of all devices.
+small_enough() {
+  local bytes most_bytes=26000000
+  bytes=$(stat -c %s "$1") || return 1
+  echo "${1##*/}: $bytes bytes, HIP $(of_cache GRETA_HIP OFF), Vulkan $(of_cache GRETA_VULKAN OFF)"
+  [ "$bytes" -le $most_bytes ] || { echo "a wheel has at most $most_bytes bytes"; return 1; }
 }
 
 # test_wheel PYTHON: the tests of the package, on what the wheel holds.
