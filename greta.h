@@ -1018,23 +1018,26 @@ typedef enum greta_pooling {
   GRETA_POOLING_MEAN = 1,    /* The mean of all tokens. */
   GRETA_POOLING_FIRST = 2,   /* That of the first token ("cls"). It knows nothing of those behind it. */
   GRETA_POOLING_LAST = 3,    /* That of the last token, which embedding models want to be the end token. */
+  GRETA_POOLING_NONE = 4,    /* All of them, one behind the other: a vector for each token. */
   GRETA_POOLING_MAX = 0x7fffffff
 } greta_pooling;
 
 typedef struct greta_embed_options {
   uint32_t struct_size;
   greta_pooling pooling;
-  uint32_t raw;           /* 0: the vector is divided by its length. 1: it is as it was pooled. */
+  uint32_t raw;           /* 0: each vector is divided by its length. 1: it is as it was pooled. */
   uint32_t reserved;      /* 0. */
 } greta_embed_options;
 
 /* Feeds tokens as greta_session_eval does, and gives a vector for them. What the session held before is their
  * past, so truncate it to 0 for a new text. Numbers that are not finite give GRETA_ERROR_FILE, and pooling
- * that the file asks for and this version does not have gives GRETA_ERROR_UNSUPPORTED.
+ * that the file asks for and this version does not have gives GRETA_ERROR_UNSUPPORTED. With
+ * GRETA_POOLING_NONE and `raw` it gives the hidden states themselves.
  *
  * tokens         [count] count is at least 1
  * options        may be NULL for the defaults
- * out_embedding  [greta_model_info.width] borrowed until the next call on this session */
+ * out_embedding  [greta_model_info.width], with GRETA_POOLING_NONE [count][width], float32, borrowed until
+ *                the next call on this session */
 GRETA_API greta_status greta_session_embed(greta_session* session, const int32_t* tokens, size_t count,
                                            const greta_embed_options* options, const float** out_embedding);
 

@@ -3,7 +3,7 @@
 
 using namespace greta;
 
-static_assert(uint32_t(Pooling::Mean) == GRETA_POOLING_MEAN && uint32_t(Pooling::Last) == GRETA_POOLING_LAST);
+static_assert(uint32_t(Pooling::Mean) == GRETA_POOLING_MEAN && uint32_t(Pooling::None) == GRETA_POOLING_NONE);
 static_assert(uint32_t(OutputRows::All) == GRETA_ROWS_ALL &&
               uint32_t(StopReason::String) == GRETA_STOP_STRING &&
               uint32_t(StopReason::Unread) == GRETA_STOP_UNREAD);
@@ -104,7 +104,7 @@ Status greta::read_embed(const Model& model, const greta_embed_options* given, E
   GRETA_TRY(check_reserved(o.reserved));
   GRETA_TRY(read_flag(o.raw, "raw", &out->raw));
   const int number = enum_number(o.pooling);
-  if (number < GRETA_POOLING_DEFAULT || number > GRETA_POOLING_LAST)
+  if (number < GRETA_POOLING_DEFAULT || number > GRETA_POOLING_NONE)
     return fail(Code::Argument, "pooling is %d, which is not one of greta_pooling", number);
   if (number == GRETA_POOLING_DEFAULT) return model_pooling(model, &out->pooling);
   out->pooling = Pooling(number);

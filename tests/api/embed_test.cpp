@@ -1,6 +1,10 @@
 // Vectors of texts and saved requests through greta.h: what is refused, what a file says of pooling, and a
 // request that goes on from a state.
+#include <atomic>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
+#include <thread>
 
 #include "support/api_requests.h"
 #include "support/model_file.h"
@@ -77,6 +81,24 @@ greta_status embed_with(uint32_t named, greta_pooling pooling, std::vector<float
   return status;
 }
 
+// A session with room for 256 tokens, and a cache of float32.
+greta_session* open_session(greta_model* model, uint32_t step_tokens) {
+  auto sizes = sized<greta_executor_options>();
+  sizes.context = 256, sizes.step_tokens = step_tokens;
+  sizes.key_type = sizes.value_type = GRETA_CACHE_F32;
+  auto open = sized<greta_session_options>();
+  open.private_executor = &sizes;
+  greta_session* session = nullptr;
+  REQUIRE(greta_session_open(model, &open, &session) == GRETA_OK);
+  return session;
+}
+
+double length_of(std::span<const float> vector) {
+  double squares = 0;
+  for (const float x : vector) squares += double(x) * x;
+  return std::sqrt(squares);
+}
+
 // A session takes the state, and saves the same bytes.
 void check_session_takes(greta_model* model, const greta_source& source, const std::string& state) {
   auto sizes = sized<greta_executor_options>();
@@ -130,7 +152,7 @@ TEST_CASE("embed: what is wrong is refused", "[api][embed]") {
   CHECK(greta_session_embed(s.o.session, text.data(), 0, nullptr, &vector) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_session_embed(s.o.session, text.data(), 1, nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_session_embed(s.o.session, text.data(), 100'000, nullptr, &vector) == GRETA_ERROR_FULL);
-  how.pooling = greta_pooling(4);
+  how.pooling = greta_pooling(5);
   refused(GRETA_ERROR_ARGUMENT);
   how.raw = 2;
   refused(GRETA_ERROR_ARGUMENT);
@@ -181,6 +203,99 @@ TEST_CASE("embed: a request's vector is that of a session, of messages too", "[a
   CHECK(other.embedding.size() == 48);
   CHECK(other.embedding != read.embedding);
   greta_request_close(request);
+}
+
+TEST_CASE("embed: without pooling it gives the hidden states of the reference", "[api][embed]") {
+  const char* name = GENERATE("llama-plain", "gemma2-head24", "gpt-oss-f32", "deepseek2-lite");
+  INFO(name);
+  const ModelFile golden = read_model(name);
+  const auto tokens = golden.numbers<int32_t>("golden.tokens");
+  const auto wanted = read_model(std::string("../hidden/") + name).numbers<float>("golden.hidden");
+  TinyModel tiny;
+  tiny.file = write_model(golden);
+  Objects o(std::move(tiny), exact_options());
+  REQUIRE(o.load() == GRETA_OK);
+  auto how = sized<greta_embed_options>();
+  how.pooling = GRETA_POOLING_NONE, how.raw = 1;
+  for (const uint32_t step : {1u, 8u, 64u}) {
+    greta_session* session = open_session(o.model, step);
+    const float* states = nullptr;
+    REQUIRE(greta_session_embed(session, tokens.data(), tokens.size(), &how, &states) == GRETA_OK);
+    double error = 0, all = 0;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      error += std::pow(double(states[i]) - wanted[i], 2);
+      all += std::pow(double(wanted[i]), 2);
+    }
+    CHECK(error < 1e-9 * all);
+    greta_session_close(session);
+  }
+}
+
+TEST_CASE("embed: without pooling a request gives what a session gives, each vector of length 1",
+          "[api][embed][serve]") {
+  Served s;
+  const std::vector<int32_t> text = some_text(70);
+  auto how = sized<greta_embed_options>();
+  how.pooling = GRETA_POOLING_NONE;
+  auto options = ask(text, 5);
+  options.embed = &how;
+  greta_request* request = nullptr;
+  REQUIRE(s.add(options, &request) == GRETA_OK);
+  const Read read = read_to_end(request);
+  greta_request_close(request);
+  const float* alone = nullptr;
+  REQUIRE(greta_session_embed(s.o.session, text.data(), text.size(), &how, &alone) == GRETA_OK);
+  REQUIRE(read.embedding == std::vector<float>(alone, alone + 70 * 48));
+  for (size_t at = 0; at < 70 * 48; at += 48)
+    CHECK(std::abs(length_of(std::span(read.embedding).subspan(at, 48)) - 1) < 1e-6);
+
+  how.pooling = GRETA_POOLING_LAST;
+  const std::vector<float> last(read.embedding.end() - 48, read.embedding.end());
+  REQUIRE(greta_session_truncate(s.o.session, 0) == GRETA_OK);
+  REQUIRE(greta_session_embed(s.o.session, text.data(), text.size(), &how, &alone) == GRETA_OK);
+  CHECK(std::vector<float>(alone, alone + 48) == last);
+}
+
+// Another thread stops the reading of a prompt between two steps.
+TEST_CASE("cancel: eval and embed keep the tokens that were read", "[api][embed]") {
+  Objects o(TinyShape{}, exact_options());
+  REQUIRE(o.load() == GRETA_OK);
+  greta_session* session = open_session(o.model, 1);
+  const std::vector<int32_t> text = some_text(250);
+  const float *none = nullptr, *found = none;
+  const auto read = [&](bool embeds) {
+    const size_t count = text.size();
+    return embeds ? greta_session_embed(session, text.data(), count, nullptr, &found)
+                  : greta_session_eval(session, text.data(), count, GRETA_ROWS_ALL, &found);
+  };
+  for (const bool embeds : {false, true}) {
+    std::atomic<bool> stops = true;
+    std::thread other([&] {
+      while (stops) greta_session_cancel(session);
+    });
+    greta_status status = GRETA_OK;
+    for (int round = 0; round < 100 && status == GRETA_OK; ++round) {
+      REQUIRE(greta_session_truncate(session, 0) == GRETA_OK);
+      found = none;
+      status = read(embeds);
+    }
+    stops = false;
+    other.join();
+    REQUIRE(status == GRETA_ERROR_CANCELLED);
+    CHECK_THAT(greta_error_text(), ContainsSubstring("of 250 tokens"));
+    CHECK(found == none);
+    const uint32_t held = greta_session_position(session);
+    REQUIRE((held > 0 && held < 250));
+    CHECK(std::equal(text.begin(), text.begin() + held, greta_session_tokens(session)));
+    // What follows is as if no more had been asked for.
+    REQUIRE(greta_session_eval(session, text.data(), 1, GRETA_ROWS_LAST, &found) == GRETA_OK);
+    const std::vector<float> after(found, found + 64);
+    REQUIRE(greta_session_truncate(session, 0) == GRETA_OK);
+    REQUIRE(greta_session_eval(session, text.data(), held, GRETA_ROWS_NONE, nullptr) == GRETA_OK);
+    REQUIRE(greta_session_eval(session, text.data(), 1, GRETA_ROWS_LAST, &found) == GRETA_OK);
+    CHECK(std::vector<float>(found, found + 64) == after);
+  }
+  greta_session_close(session);
 }
 
 TEST_CASE("request state: it is written after the end, and what goes wrong is a status",

@@ -30,7 +30,7 @@ Vector embed(Session& session, std::span<const int32_t> tokens, const EmbedOptio
   return {out.begin(), out.end()};
 }
 
-double length(const Vector& vector) {
+double length(std::span<const float> vector) {
   double squares = 0;
   for (const float value : vector) squares += double(value) * value;
   return std::sqrt(squares);
@@ -54,7 +54,7 @@ RequestOptions asks_for(const std::vector<int32_t>& tokens, Pooling pooling) {
   return options;
 }
 
-constexpr Pooling kPoolings[] = {Pooling::Mean, Pooling::First, Pooling::Last};
+constexpr Pooling kPoolings[] = {Pooling::Mean, Pooling::First, Pooling::Last, Pooling::None};
 
 }  // namespace
 
@@ -77,6 +77,9 @@ TEST_CASE("embed: a hidden state is that of the reference", "[embed]") {
   check(Pooling::Mean, mean);
   check(Pooling::First, states.front());
   check(Pooling::Last, states.back());
+  const Vector every = embed(*session, tokens, {Pooling::None, true});
+  REQUIRE(every.size() == states.size() * mean.size());
+  for (size_t i = 0; i < states.size(); ++i) CHECK(nmse(every.data() + i * mean.size(), states[i]) < 1e-9);
 }
 
 TEST_CASE("embed: a vector does not depend on the cut of its text into steps", "[embed]") {
@@ -122,7 +125,7 @@ TEST_CASE("embed: a service gives what a session gives, whoever else is there", 
   Rig rig({.context = 256, .sequences = 8, .cache_tokens = cache}, {.chunk_tokens = 20}, ahead);
   std::vector<RequestOptions> wanted;
   for (uint32_t i = 0; i < 9; ++i)
-    wanted.push_back(asks_for(some_tokens(1 + i * 27, i), kPoolings[i % 3]));
+    wanted.push_back(asks_for(some_tokens(1 + i * 27, i), kPoolings[i % 4]));
   const std::vector<RequestOptions> others = mixed_requests(8);
   std::vector<Vector> vectors;
   std::vector<std::vector<int32_t>> answers;

@@ -28,7 +28,9 @@ struct Objects {
       : tiny(make_tiny(shape)) {
     open(options);
   }
-  explicit Objects(TinyModel made) : tiny(std::move(made)) { open({}); }
+  explicit Objects(TinyModel made, const greta_runtime_options& options = {}) : tiny(std::move(made)) {
+    open(options);
+  }
   Objects(const Objects&) = delete;
   Objects& operator=(const Objects&) = delete;
 

@@ -29,6 +29,17 @@ def stacked(vectors: Sequence[Any]) -> Any:
     return numpy.stack(vectors) if numpy and vectors else list(vectors)
 
 
+def rows_of(memory: Any, columns: int, writeable: bool = True) -> Any:
+    """A float32 array [rows, columns] on an array of C's."""
+    rows, numpy = len(memory) // columns, _numpy()
+    if numpy:
+        made = numpy.frombuffer(memory, numpy.float32).reshape(rows, columns)
+        made.flags.writeable = writeable
+        return made
+    plain = memoryview(memory).cast("B").cast("f", (rows, columns))
+    return plain if writeable else plain.toreadonly()
+
+
 def rows_at(address: int, rows: int, columns: int, owner: tuple[Handle, Guard] | None) -> Any:
     """A float32 array [rows, columns] of the library's memory: a copy, or with an owner a read-only view.
 
@@ -41,10 +52,9 @@ def rows_at(address: int, rows: int, columns: int, owner: tuple[Handle, Guard] |
     else:
         memory = kind.from_address(address)
         setattr(memory, "keeps", View(*owner))  # numpy and memoryview keep `memory`
-    numpy = _numpy()
-    if numpy:
-        made = numpy.frombuffer(memory, numpy.float32).reshape(rows, columns)
-        made.flags.writeable = owner is None
-        return made
-    plain = memoryview(memory).cast("B").cast("f", (rows, columns))
-    return plain if owner is None else plain.toreadonly()
+    return rows_of(memory, columns, owner is None)
+
+
+def first_row(rows: Any) -> Any:
+    """The only row. A memoryview of two dimensions gives no rows, so it is cast."""
+    return rows[0] if hasattr(rows, "dtype") else rows.cast("B").cast("f")

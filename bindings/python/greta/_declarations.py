@@ -631,6 +631,7 @@ class greta_pooling(enum.IntEnum):
     GRETA_POOLING_MEAN = 1
     GRETA_POOLING_FIRST = 2
     GRETA_POOLING_LAST = 3
+    GRETA_POOLING_NONE = 4
     GRETA_POOLING_MAX = 2147483647
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _declarations as c
 from ._answers import Completion, TokenLogprob
-from ._arrays import floats, stacked
+from ._arrays import floats, rows_of, stacked
 from ._errors import ClosedError
 from ._handles import Closable, Handle
 from ._library import Callback, check, kind_of, lib, make
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ._model import Model
 
 Prompt = str | bytes | Sequence[int]
-_POOLINGS = {"default": 0, "mean": 1, "first": 2, "last": 3}
+_POOLINGS = {"default": 0, "mean": 1, "first": 2, "last": 3, "none": 4}
 
 
 class _Waker:
@@ -186,7 +186,9 @@ class Service(Closable):
         """A vector of a text, float32 [width], or of each text of a list, [texts, width]: a numpy array where numpy
         is, else array.array, or a list of them. Vectors have the length 1 unless `raw`.
 
-        pooling  "default" is what the file says; "mean", "first", "last"
+        pooling  "default" is what the file says; "mean", "first", "last"; "none" gives a vector for each token,
+                 [tokens, width], and a list of such arrays for a list of texts. With raw=True these are the hidden
+                 states, what the model's last norm gives.
         """
         if pooling not in _POOLINGS:
             raise ValueError(f"pooling is {pooling!r}, but it must be one of {', '.join(_POOLINGS)}")
@@ -201,6 +203,9 @@ class Service(Closable):
             asked.request.embed = ctypes.pointer(options)
             requests.append(self._add(asked))
         _together(requests)
+        if pooling == "none":
+            states = [rows_of(request._embedding, self.model.info.width) for request in requests]
+            return states if many else states[0]
         vectors = [floats(request._embedding) for request in requests]
         return stacked(vectors) if many else vectors[0]
 

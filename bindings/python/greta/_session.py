@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from . import _declarations as c
 from ._answers import REASONS, Completion
-from ._arrays import floats, rows_at
+from ._arrays import first_row, rows_at
 from ._errors import InUseError
 from ._handles import Closable, Exclusive, Guard, Handle
 from ._library import (Callback, as_bytes, c_text, call_beside, check, kind_of, lib, make, path_bytes, real_number,
@@ -139,14 +139,10 @@ class Session(Closable):
 
         def read(pointer: int) -> Any:
             check(lib.greta_session_eval(pointer, tokens, len(tokens), _ROWS[rows], ctypes.byref(logits)))
-            if rows == "none":
-                return None
-            address = ctypes.cast(logits, ctypes.c_void_p).value or 0
-            owner = None if copy else (self._handle, self._guard)
-            found = rows_at(address, len(tokens) if rows == "all" else 1, width, owner)
-            return found if rows == "all" else found[0] if hasattr(found, "dtype") else _first_row(found)
+            return None if rows == "none" else self._rows(logits, len(tokens) if rows == "all" else 1, width, copy)
 
-        return self._read(len(tokens), read)
+        found = self._read(len(tokens), read)
+        return first_row(found) if rows == "last" else found
 
     def _read(self, count: int, read: Callable[[int], Result]) -> Result:
         """Calls `read` with the pointer. Where it may take many steps, Ctrl-C ends it at the next one."""
@@ -158,20 +154,32 @@ class Session(Closable):
 
         return used() if count <= _FEW_TOKENS and not self._taken_back else call_beside(used, self.cancel)
 
-    def embed(self, prompt: Prompt, *, pooling: str = "default", raw: bool = False) -> Any:
-        """Reads tokens and gives a float32 vector [width] for them. What the session holds is their past."""
+    def _rows(self, numbers: Any, rows: int, columns: int, copy: bool) -> Any:
+        address = ctypes.cast(numbers, ctypes.c_void_p).value or 0
+        return rows_at(address, rows, columns, None if copy else (self._handle, self._guard))
+
+    def embed(self, prompt: Prompt, *, pooling: str = "default", raw: bool = False, copy: bool = True) -> Any:
+        """Reads tokens and gives a float32 vector [width] for them. What the session holds is their past.
+
+        pooling  "default" is what the file says; "mean", "first", "last"; "none" gives a vector for each token,
+                 [tokens, width]
+        raw      vectors keep their length, else it becomes 1. pooling="none" and raw=True give the hidden states: what
+                 the model's last norm gives, and its logits are made from.
+
+        `copy`, Ctrl-C and `cancel` are as for `eval`.
+        """
         if pooling not in _POOLINGS:
             raise ValueError(f"pooling is {pooling!r}, but it must be one of {', '.join(_POOLINGS)}")
-        tokens, vector = self._tokens(prompt), ctypes.POINTER(ctypes.c_float)()
+        tokens, vectors = self._tokens(prompt), ctypes.POINTER(ctypes.c_float)()
         options = make(c.greta_embed_options, pooling=_POOLINGS[pooling], raw=bool(raw))
-        made = (ctypes.c_float * self.model.info.width)()
+        each, width = pooling == "none", self.model.info.width
 
-        def read(pointer: int) -> None:
-            check(lib.greta_session_embed(pointer, tokens, len(tokens), ctypes.byref(options), ctypes.byref(vector)))
-            ctypes.memmove(made, vector, ctypes.sizeof(made))
+        def read(pointer: int) -> Any:
+            check(lib.greta_session_embed(pointer, tokens, len(tokens), ctypes.byref(options), ctypes.byref(vectors)))
+            return self._rows(vectors, len(tokens) if each else 1, width, copy)
 
-        self._read(len(tokens), read)
-        return floats(made)
+        found = self._read(len(tokens), read)
+        return found if each else first_row(found)
 
     def _tokens(self, prompt: Prompt) -> Any:
         """A text that is read later goes on, so it gets no BOS token."""
@@ -324,10 +332,3 @@ class Session(Closable):
             return f"<greta.Session of {self.position} tokens, at most {self.context}>"
         except InUseError:  # a repr raises nothing
             return "<greta.Session, in use>"
-
-
-def _first_row(rows: Any) -> Any:
-    """A memoryview of two dimensions gives no rows, so the only one is cast."""
-    return rows.cast("B").cast("f")
-
-

@@ -193,7 +193,8 @@ Status Session::embed(std::span<const int32_t> tokens, const EmbedOptions& optio
   const auto output = [&](size_t i) {
     return text.wants(begin + uint32_t(i)) ? Executor::Output::Hidden : Executor::Output::None;
   };
-  const uint32_t most = options.pooling == Pooling::Mean ? executor.max_hidden(steps) : steps;
+  const bool every = text.wanted(begin, uint32_t(tokens.size())) > 1;
+  const uint32_t most = every ? executor.max_hidden(steps) : steps;
   GRETA_TRY(feed(tokens, most, output, [&](size_t done, size_t count) -> Status {
     const float* state = executor.hidden();
     for (uint32_t at = begin + uint32_t(done); at < begin + uint32_t(done + count); ++at)

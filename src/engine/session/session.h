@@ -35,7 +35,8 @@ class Session {
   // A call that fails with a status or an exception leaves the session as it was. A cancelled call keeps what
   // was fed. `logits` is [0, 1 or tokens][vocab] and valid until the next call on the executor.
   Status eval(std::span<const int32_t> tokens, OutputRows rows, const float** logits);
-  // Feeds tokens likewise, and pools their hidden states. The vector [width] is valid until the next call.
+  // Feeds tokens likewise, and pools their hidden states. The vector [width], without pooling vectors
+  // [tokens][width], is valid until the next call.
   Status embed(std::span<const int32_t> tokens, const EmbedOptions& options, std::span<const float>* out);
   // After on_full has given tokens, a failed generation leaves what both have in common.
   Status generate(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result);

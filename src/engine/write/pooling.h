@@ -6,8 +6,8 @@
 
 namespace greta {
 
-// Numbers of the file's key `*.pooling_type`.
-enum class Pooling : uint32_t { Mean = 1, First = 2, Last = 3 };
+// Numbers of the key `*.pooling_type`, and None, which no file names, for vectors that are not pooled.
+enum class Pooling : uint32_t { Mean = 1, First = 2, Last = 3, None = 4 };
 
 struct EmbedOptions {
   Pooling pooling = Pooling::Mean;
@@ -29,14 +29,15 @@ class PooledText {
   // state: [width]. A position that was added before, or is not wanted, is left out.
   void add(uint32_t position, const float* state);
   bool complete() const { return next_ == last_; }
-  // Fails where the vector has a number that is not finite.
+  // [width], without pooling [count][width]. Fails where a vector has a number that is not finite.
   Status finish(std::vector<float>* out) const;
 
  private:
-  const bool raw_;
+  const bool raw_, apart_;       // apart: each token keeps its vector
   const uint32_t first_, last_;  // positions [first_, last_) are pooled
   uint32_t next_;                // the first one of them that was not added yet
   std::vector<double> sum_;
+  std::vector<float> states_;  // those added, where they stay apart
 };
 
 }  // namespace greta
