@@ -63,6 +63,19 @@ struct NormPairBlock {
   float epsilon, scale;
 };
 
+// y[t] = residual[t] + scale * sum over j of weights[t][j] * x[t][j], in order of j
+struct CombineAddBlock {
+  ADDRESS(float) x;          // [tokens][used][width]
+  ADDRESS(float) weights;    // [tokens][used]
+  ADDRESS(float) residual;   // [tokens][width]; may be y
+  ADDRESS(float) y;          // [tokens][width]
+  ADDRESS(byte) step;
+  ADDRESS(byte) rounded;     // y * next_gain in q8x16 as well, or 0
+  ADDRESS(float) next_gain;  // [width] of the norm that follows, or 0
+  uint width, used;          // width is a multiple of 4, and with `rounded` of 32
+  float scale;
+};
+
 // conv1d with SiLU, the scan of the gated delta rule behind it (kernels/abi/scan.h), the norm of each head of
 // its result, and the gate of that. Group (h, r) makes head h of run r.
 struct ScanGatedBlock {

@@ -216,6 +216,7 @@ static uint32_t barriers_of(const KernelRow& row, const char* name, QuantType ty
     s.recurrent_layers = layers;
   }
   s.experts = {.count = 8, .used = 2, .width = kWidth};
+  if (arch->tensors.shared_router.text) s.experts.shared_width = kWidth;
   s.each.resize(layers, each);
   Weights weights;
   weights.tied = true;
@@ -236,7 +237,8 @@ static uint32_t barriers_of(const KernelRow& row, const char* name, QuantType ty
     Layer& layer = weights.layers[l];
     for (const WantedTensor& wanted : layer_tensors(*arch, s, l, false, &layer)) {
       if (!wanted.name.text || (wanted.name.optional && wanted.tensor != &layer.layer_scale)) continue;
-      const bool floats = wanted.use == Use::Vector || wanted.tensor == &layer.router;
+      const bool floats = wanted.use == Use::Vector || wanted.tensor == &layer.router ||
+                          wanted.tensor == &layer.shared_router;
       const QuantType kept = floats ? QuantType::f32 : wanted.depth % 256 ? QuantType::f16 : type;
       *wanted.tensor = plan.tensor(kept, uint32_t(wanted.n), uint32_t(wanted.depth), uint32_t(wanted.count));
     }
@@ -309,6 +311,8 @@ TEST_CASE("layers with states and those of Gemma 4 have few barriers in decode",
   } cases[] = {{"lfm2", 5},
                {"qwen35", 5},
                {"qwen35", 6, {.attend = true}},
+               {"qwen35moe", 7},
+               {"qwen35moe", 8, {.attend = true}},
                {"gemma4", 6},
                {"gemma4", 6, {.wide = true}},
                {"gemma4", 8, {.experts = true}}};

@@ -57,6 +57,13 @@ StepRun run;
 float window[kBefore], weight[kConvWidth];
 vec4 own[kOwn];
 
+// What finishes the thread's columns, loaded before the products of their row.
+struct Finish {
+  float a, dt_bias, dt, strength;
+  vec4 gain, gate;
+};
+Finish f;
+
 vec4 four(float_address values, uint at) { return vec4_address(uint64_t(values)).at[at / 4]; }
 uint key_of(uint i) { return i * kSlices + slice; }
 uint state_at(uint i) { return (head * kKeyWidth + key_of(i)) * kValueWidth + quad * 4; }
@@ -88,6 +95,9 @@ void load_states() {
   [[unroll]] for (uint j = 0; j < kBefore; ++j)
     window[j] = begins ? 0 : conv_state.at[j * kChannels + channel];
   [[unroll]] for (uint j = 0; j < kConvWidth; ++j) weight[j] = p.weight.at[channel * kConvWidth + j];
+  f.a = p.a.at[head];
+  f.dt_bias = uint64_t(p.dt_bias) != 0 ? p.dt_bias.at[head] : 0;
+  f.gain = four(p.gain, quad * 4);
 }
 
 void convolve(uint t, uint turn) {
@@ -128,15 +138,14 @@ float length_factor_of(float squares) {
 }
 
 // The result of the scan for the thread's columns, and how the state changes.
-vec4 finish_columns(uint t, uint turn) {
+vec4 finish_columns(uint turn) {
   vec4 of_key = vec4(0), of_query = vec4(0);
   for (uint i = 0; i < kSlices; ++i) {
     of_key += of_keys[i * kQuads + quad];
     of_query += of_queries[i * kQuads + quad];
   }
-  const float dt = p.dt.at[t * kHeads + head], given = p.strength.at[t * kHeads + head];
-  const float rate = softplus(uint64_t(p.dt_bias) != 0 ? dt + p.dt_bias.at[head] : dt);
-  const float decay = exp_f32(p.a.at[head] * rate), strength = if_finite(given, logistic(given));
+  const float decay = exp_f32(f.a * softplus(f.dt + f.dt_bias));
+  const float strength = if_finite(f.strength, logistic(f.strength));
   const float key = length_factor_of(dots.x), query = length_factor_of(dots.y) / sqrt(float(kKeyWidth));
   vec4 value;
   [[unroll]] for (uint j = 0; j < 4; ++j) value[j] = convolved[turn][2 * kKeyWidth + quad * 4 + j];
@@ -150,12 +159,12 @@ vec4 finish_columns(uint t, uint turn) {
 }
 
 // Normalises, gates and stores the thread's columns.
-void store_columns(uint t, vec4 y, vec4 gate, vec4 gain) {
+void store_columns(uint t, vec4 y) {
   const uint width = kHeads * kValueWidth, at = head * kValueWidth + quad * 4;
   float squares = 0;
   for (uint i = 0; i < kFinishing; ++i) squares += squares_of[i];
   const float factor = 1 / sqrt(squares / float(kValueWidth) + uintBitsToFloat(kNormEpsilon));
-  for (uint j = 0; j < 4; ++j) y[j] = gated(kActivation, gate[j], y[j] * factor * gain[j]);
+  for (uint j = 0; j < 4; ++j) y[j] = gated(kActivation, f.gate[j], y[j] * factor * f.gain[j]);
   vec4_address(uint64_t(p.y)).at[(t * width + at) / 4] = y;
   if (uint64_t(p.rounded) == 0) return;
   if (kHalves != 0) store_halves(p.rounded, t * width + at, y);
@@ -191,19 +200,22 @@ void store_states() {
 
 void make_rows() {
   const bool finishes = thread < kQuads;
-  const vec4 gain = finishes ? four(p.gain, quad * 4) : vec4(0);
   for (uint row = 0; row < run.count; ++row) {
     const uint t = run.first + row, turn = row & 1u;
-    const vec4 gate = finishes ? four(p.gate, (t * kHeads + head) * kValueWidth + quad * 4) : vec4(0);
     vec4 y = vec4(0);
+    if (finishes) {
+      f.dt = p.dt.at[t * kHeads + head];
+      f.strength = p.strength.at[t * kHeads + head];
+      f.gate = four(p.gate, (t * kHeads + head) * kValueWidth + quad * 4);
+    }
     convolve(t, turn);
     barrier();
     if (row == 0 && thread == 0 && shares_keys()) ticket = take_ticket();
     multiply(turn);
     barrier();
-    if (finishes) y = finish_columns(t, turn);
+    if (finishes) y = finish_columns(turn);
     barrier();
-    if (finishes) store_columns(t, y, gate, gain);
+    if (finishes) store_columns(t, y);
     change_state(turn);
   }
   store_states();

@@ -372,6 +372,31 @@ void check_scale(Rig& rig) {
   rig.require_all_run(Op::Scale);
 }
 
+// Checks sums of experts with a residual, which they overwrite, and y rounded where a row gives it.
+static void check_combine_add(Rig& rig, const Call& combine, const Values& sum, const Live& live,
+                              Random& random) {
+  const uint32_t width = combine.width;
+  const auto residual = gaussians(sum.size(), random, 2), next_gain = gaussians(width, random);
+  const CallMaker make{combine.slot[kStep]};
+  const Slice rounded = rig.room(live.bucket * form_row_bytes(Form::Q8X16, width));
+  Call calls[] = {combine, make.add({}, combine.slot[kY], {}, width, 0.7f),
+                  make.convert({}, rounded, Form::Q8X16, width)};
+  if (live.tokens % 2) calls[2].weight = put_vector(rig, next_gain);
+  const Values gain = live.tokens % 2 ? to_values(next_gain) : Values{};
+  const Values expected = reference::add(to_values(residual), sum, double(calls[1].add.scale));
+  for (const size_t count : {2, 3})
+    for (const KernelRow* row : rig.rows({calls, count}, live.bucket)) {
+      calls[1].slot[kX] = calls[1].slot[kY] = calls[2].slot[kX] =
+          rig.put_padded(residual, live.bucket * width);
+      rig.poison(rounded);
+      rig.run({calls, count}, *row, live.bucket);
+      auto y = rig.get<float>(calls[1].slot[kY]);
+      y.resize(sum.size());
+      require_close(y, expected, 1e-12, row->name);
+      expect_rounded(*row, y, rig.get<uint8_t>(rounded), width, gain, count == 3 ? live.tokens : 0);
+    }
+}
+
 void check_combine(Rig& rig) {
   Random random(10);
   for (const Live& live : live_rows(rig))
@@ -385,8 +410,9 @@ void check_combine(Rig& rig) {
                     y = rig.room(uint64_t(live.bucket) * width * 4), step = steps.put(rig);
         const Slice weight_slice = rig.put_padded(weights, live.bucket * used);
         const Call call = CallMaker{step}.combine(from, weight_slice, y, width, used);
-        check_rows(rig, call, live.bucket, reference::combine(to_values(x), to_values(weights), width, used),
-                   1e-11);
+        const Values expected = reference::combine(to_values(x), to_values(weights), width, used);
+        check_rows(rig, call, live.bucket, expected, 1e-11);
+        check_combine_add(rig, call, expected, live, random);
         if (live.bucket == 8) check_repeats(rig, call, live.bucket);
         rig.reset();
       }
