@@ -49,6 +49,19 @@ TEST_CASE("crew: a short wait costs less than a worker", "[platform]") {
   CHECK(machine.crew.count() == 1);
 }
 
+TEST_CASE("crew: of many workers none is left out for waits that all of them share", "[platform]") {
+  Machine machine{Crew(16)};
+  machine.run(100, 0, 4);  // 16 % of the time, where a worker is 6 % of them
+  CHECK(machine.crew.count() == 16);
+  machine.run(3, 15, 6);
+  CHECK(machine.crew.count() == 15);
+}
+
+TEST_CASE("crew: a wait counts where it lasts as long as a time slice of another program", "[platform]") {
+  CHECK(Crew::held_up_ns(kMs / 10) == 0);
+  CHECK(Crew::held_up_ns(3 * kMs) == 3 * kMs);
+}
+
 TEST_CASE("crew: a worker that is late once stays", "[platform]") {
   Machine machine{Crew(2)};
   for (uint32_t i = 0; i < 50; ++i) {

@@ -32,16 +32,16 @@ static void pause_briefly() {
 }
 
 // Waits until done(): it spins at most `spins` times, then yields the processor between looks. Adds how long
-// it did that.
+// it did that, as far as it was held up.
 template <class Done>
-static void spin_then_yield(uint32_t spins, std::atomic<uint64_t>* yielded_ns, Done done) {
+static void spin_then_yield(uint32_t spins, std::atomic<uint64_t>* held_up_ns, Done done) {
   for (uint32_t i = 0; i < spins; ++i) {
     if (done()) return;
     pause_briefly();
   }
   const uint64_t begin = now_ns();
   while (!done()) std::this_thread::yield();
-  yielded_ns->fetch_add(now_ns() - begin, std::memory_order_relaxed);
+  held_up_ns->fetch_add(Crew::held_up_ns(now_ns() - begin), std::memory_order_relaxed);
 }
 
 struct ThreadPool::State {
@@ -73,7 +73,7 @@ struct ThreadPool::State {
   alignas(64) std::atomic<uint32_t> arrived{0};
   alignas(64) std::atomic<uint32_t> phase{0};
 
-  alignas(64) std::atomic<uint64_t> yielded_ns{0};  // of all workers in this job
+  alignas(64) std::atomic<uint64_t> held_up_ns{0};  // of all workers in this job
   alignas(64) std::atomic<uint32_t> sleepers{0};
   std::mutex sleep;
   std::condition_variable wake;
@@ -163,18 +163,18 @@ void ThreadPool::run(void (*job)(void* context, uint32_t worker) noexcept, void*
   const uint64_t begin = adapts_ ? now_ns() : 0;
   state.job = job;
   state.context = context;
-  state.yielded_ns.store(0, std::memory_order_relaxed);
+  state.held_up_ns.store(0, std::memory_order_relaxed);
   if (active == 1)
     state.active = 1;
   else
     state.start_job(active);
   job(context, 0);
   if (active > 1)
-    spin_then_yield(state.meet_spins, &state.yielded_ns,
+    spin_then_yield(state.meet_spins, &state.held_up_ns,
                     [&] { return state.running.load(std::memory_order_acquire) == 0; });
   if (!adapts_) return;
-  const uint64_t end = now_ns(), yielded = state.yielded_ns.load(std::memory_order_relaxed);
-  state.crew.note(end, end - begin, yielded / std::max(active - 1, 1u));
+  const uint64_t end = now_ns(), held_up = state.held_up_ns.load(std::memory_order_relaxed);
+  state.crew.note(end, end - begin, held_up / std::max(active - 1, 1u));
 }
 
 uint32_t ThreadPool::active() const { return state_->active; }
@@ -188,7 +188,7 @@ void ThreadPool::meet() {
     state.phase.store(phase + 1, std::memory_order_release);
     return;
   }
-  spin_then_yield(state.meet_spins, &state.yielded_ns,
+  spin_then_yield(state.meet_spins, &state.held_up_ns,
                   [&] { return state.phase.load(std::memory_order_acquire) != phase; });
 }
 
