@@ -92,6 +92,8 @@ Status VulkanDevice::create_device() {
   GRETA_TRY(result(instance_->vkCreateDevice(physical.handle, &info, nullptr, &made), "vkCreateDevice"));
   handle = made;
   GRETA_TRY(vk.load(*instance_, handle));
+  if (physical.stays_loaded)
+    for (const char* name : {"libGLX_nvidia.so", "libEGL_nvidia.so"}) keep_loaded(loaded_library(name));
   host_pointer_properties_ = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
       instance_->vkGetDeviceProcAddr(handle, "vkGetMemoryHostPointerPropertiesEXT"));
   if (!host_pointer_properties_) physical.import_alignment = 0;

@@ -227,6 +227,7 @@ void read_features(const VulkanInstance& instance, const Properties& p, VulkanPh
                    (out->info.cpu_type || p.v13.integerDotProduct4x8BitPackedSignedAccelerated);
   // Chains were measured to be right and faster than barriers on NVIDIA's driver; lavapipe serves the tests.
   const VkDriverId driver = p.v12.driverID;
+  out->stays_loaded = driver == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
   const bool chain = driver == VK_DRIVER_ID_NVIDIA_PROPRIETARY || driver == VK_DRIVER_ID_MESA_LLVMPIPE;
   const struct {
     bool has;

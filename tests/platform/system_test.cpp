@@ -62,6 +62,23 @@ TEST_CASE("a library that is not there gives the loader's reason", "[platform]")
   CHECK(library.find("greta_no_such_function") == nullptr);
 }
 
+TEST_CASE("a library that is kept stays when it is closed", "[platform]") {
+  const char* name = "libBrokenLocale.so.1";  // the C library brings it, and no program uses it
+  keep_loaded(loaded_library(name));          // nothing: it is not there
+  {
+    DynamicLibrary library;
+    if (!library.open(name).ok()) SKIP("this C library has no " << name);
+    CHECK(!loaded_library(name).empty());
+  }
+  CHECK(loaded_library(name).empty());
+  {
+    DynamicLibrary library;
+    REQUIRE(library.open(name).ok());
+    keep_loaded(loaded_library(name));
+  }
+  CHECK(!loaded_library(name).empty());
+}
+
 TEST_CASE("pages are zero and can be protected", "[platform]") {
   const uint64_t bytes = 3 * page_bytes() + 5;
   auto* pages = static_cast<uint8_t*>(map_pages(bytes));

@@ -62,4 +62,9 @@ std::string loaded_library(const char* start) {
   return search.found;
 }
 
+void keep_loaded(const std::string& path) {
+  if (path.empty()) return;
+  if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) dlclose(handle);
+}
+
 }  // namespace greta

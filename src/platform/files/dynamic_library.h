@@ -28,4 +28,7 @@ class DynamicLibrary {
 // The path of a library that this process has loaded and whose file name begins with `start`; "" if none has.
 std::string loaded_library(const char* start);
 
+// Keeps a library that this process has loaded until the process ends, also when all others close it.
+void keep_loaded(const std::string& path);
+
 }  // namespace greta
