@@ -39,8 +39,10 @@ class LostDevice(ServerTest):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def lose(self):
+    def lose(self, devices=1):
+        """Of those that were opened."""
         self.server.process.send_signal(signal.SIGUSR1)
+        self.server.wait_for_line(f"^devices lost: {devices}$")
         self.refused(503, "submission", "POST", CHAT, chat_body())
 
     def opened_again(self, losses):
@@ -55,7 +57,7 @@ class LostDevice(ServerTest):
     def test_it_is_opened_again(self):
         first = self.server.post(CHAT, chat_body())["choices"]
         for count in (1, 2):
-            self.lose()
+            self.lose(count)
             self.wait_until(lambda: self.opened_again(count))
             self.server.wait_for_line(r"the device was lost: .*submission")
             answer = self.server.post(CHAT, chat_body())
@@ -84,6 +86,7 @@ class LostDevice(ServerTest):
         """What is opened is lost at once: that is said, and the server goes on to say so."""
         self.server.post(CHAT, chat_body())
         self.server.process.send_signal(signal.SIGUSR2)
+        self.server.wait_for_line("^later devices lost$")
         self.lose()
         self.wait_until(lambda: "lost again" in str(self.server.ask("GET", "/health")[1]))
         status, answer, _ = self.server.ask("GET", "/health")

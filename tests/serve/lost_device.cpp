@@ -1,11 +1,12 @@
 // A server whose device is the processor, which is lost when SIGUSR1 comes: nothing is submitted to it any
-// more. SIGUSR2: devices that are opened from then on are lost, too.
+// more. SIGUSR2: devices that are opened from then on are lost, too. A line tells when a signal counts.
 //
 // lost_device MODEL PATH.sock
 #include <csignal>
 #include <cstdio>
 #include <deque>
 #include <memory>
+#include <thread>
 
 #include "api/handles.h"
 #include "serve.h"
@@ -15,13 +16,32 @@ using namespace greta;
 
 namespace {
 
-// The submissions to each device that was opened, and to the last one. A signal may come at any time.
-std::deque<test::Submissions> all_submissions;
-std::atomic<test::Submissions*> submissions{nullptr};
+std::deque<test::Submissions> all_submissions;  // to each device that was opened
+// How many were opened, and how many of these are lost; those that are opened later may be, too.
+std::atomic<size_t> opened_devices{0}, lost_devices{0};
 std::atomic<bool> broken{false};
 
-void lose(int) { submissions.load()->fail_after = 0; }
-void break_all(int) { broken = true; }
+// No other thread takes these signals.
+sigset_t block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  sigaddset(&signals, SIGUSR2);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+void take_signals(sigset_t signals) {
+  for (int number = 0; sigwait(&signals, &number) == 0;) {
+    if (number == SIGUSR1) {
+      lost_devices = opened_devices.load();
+      std::fprintf(stderr, "devices lost: %zu\n", lost_devices.load());
+    } else {
+      broken = true;
+      std::fprintf(stderr, "later devices lost\n");
+    }
+  }
+}
 
 // A runtime of the processor behind a device that can be lost.
 struct Opened {
@@ -43,8 +63,9 @@ std::unique_ptr<Opened> open_one() {
   if (greta_runtime_open(&options, &opened->inner) != GRETA_OK) throw std::runtime_error(greta_error_text());
   auto* counts = &all_submissions.emplace_back();
   counts->code = Code::Device;
-  if (broken) counts->fail_after = 0;
-  submissions = counts;
+  counts->on_submit = [counts, number = ++opened_devices, lost = broken.load()] {
+    if (lost || number <= lost_devices) counts->fail_after = 0;
+  };
   opened->runtime = std::make_unique<greta_runtime>();
   opened->runtime->exact = true;
   RuntimeDevice& device = opened->runtime->devices.emplace_back();
@@ -59,8 +80,7 @@ int main(int, char** words) {
   serve::Options options;
   options.host = words[2];
   options.say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
-  std::signal(SIGUSR1, lose);
-  std::signal(SIGUSR2, break_all);
+  std::thread(take_signals, block_signals()).detach();
   std::unique_ptr<Opened> opened;
   try {
     return serve::serve(options, [&] {
