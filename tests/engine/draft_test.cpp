@@ -101,6 +101,19 @@ TEST_CASE("draft: a text of which no guess is right verifies few of them", "[dra
   }
 }
 
+TEST_CASE("draft: steps without a right guess end guesses sooner where none was right before", "[draft]") {
+  const auto steps = [](uint32_t right_before) {
+    DraftDepth depth(3, false);
+    for (uint32_t i = 0; i < right_before; ++i) depth.verified(3, 3);
+    uint32_t count = 0;
+    for (; depth.depth(); ++count) depth.verified(depth.depth(), 0);
+    return count;
+  };
+  CHECK(steps(0) == 2);
+  CHECK(steps(1) == 5);
+  CHECK(steps(20) == 7);
+}
+
 TEST_CASE("draft: the depth of guesses that cost work falls to 0 where they do not pay", "[draft]") {
   DraftDepth depth(7, false);
   CHECK(depth.depth() == 3);

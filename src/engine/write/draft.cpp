@@ -113,8 +113,9 @@ void DraftDepth::verified(uint32_t guesses, uint32_t right) {
     depth_ = right == guesses ? most_ : right ? std::min(most_, kCareful) : 0;
     return;
   }
-  // A step without a right one counts twice, so that two of them at the beginning are enough.
-  gain_ += (right ? kShare : 2 * kShare) * (float(right) - gain_);
+  right_ += right;
+  // As long as no guess was right a step counts twice, so that two of them are enough.
+  gain_ += (right_ ? kShare : 2 * kShare) * (float(right) - gain_);
   if (gain_ < kWorth) {
     depth_ = 0;
     pause_ = next_pause_;
@@ -122,7 +123,7 @@ void DraftDepth::verified(uint32_t guesses, uint32_t right) {
     return;
   }
   if (right == guesses) next_pause_ = kFirstPause;
-  depth_ = std::min(most_, right == guesses ? depth_ + 1 : std::max(right, 1u));
+  depth_ = std::min(most_, right == guesses ? std::max(depth_ + 1, kCareful) : std::max(right, 1u));
 }
 
 }  // namespace greta
