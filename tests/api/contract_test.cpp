@@ -197,7 +197,7 @@ TEST_CASE("api: each allocation may fail, and nothing leaks", "[api]") {
 TEST_CASE("api: a limit on memory is kept, and said", "[api]") {
   greta_runtime_options options{};
   options.memory_limit_bytes = 100000;
-  Objects o({}, options);
+  Objects o(TinyShape{}, options);
   CHECK(o.load() == GRETA_ERROR_MEMORY);
   CHECK_THAT(greta_error_text(), ContainsSubstring("free"));
 }

@@ -65,7 +65,7 @@ TEST_CASE("threads: eight with a session each on one model write what each would
           "[api][threads]") {
   greta_runtime_options options{};
   options.threads = 2;
-  Objects o({}, options);
+  Objects o(TinyShape{}, options);
   REQUIRE(o.load() == GRETA_OK);
   std::vector<std::string> alone(kThreads), beside(kThreads);
   for (uint32_t i = 0; i < kThreads; ++i) alone[i] = write_with(o.model, i);
