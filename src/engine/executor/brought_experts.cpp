@@ -32,7 +32,9 @@ static uint64_t room_bytes(const Model& model, uint32_t device) {
   return most;
 }
 
-static WeightUpload upload_to(const ModelDevice& device) { return {*device.kernels, device.filter}; }
+WeightUpload BroughtExperts::upload_to(const ModelDevice& device) {
+  return {*device.kernels, device.filter, nullptr, kPieceBytes};
+}
 
 uint64_t BroughtExperts::bytes(const Model& model, uint32_t device) {
   const uint64_t room = room_bytes(model, device);

@@ -13,6 +13,7 @@ class BroughtExperts {
  public:
   // What is allocated for it; 0: no layer's experts can be brought to this device.
   static uint64_t bytes(const Model& model, uint32_t device);
+  static WeightUpload upload_to(const ModelDevice& device);
 
   BroughtExperts(Model& model, uint32_t device);
   ~BroughtExperts();
@@ -30,6 +31,8 @@ class BroughtExperts {
 
  private:
   static constexpr uint32_t kRooms = 2;
+  // Large ones, since between two pieces the readers wait for each other.
+  static constexpr uint64_t kPieceBytes = 16 << 20;
   struct Room {
     DeviceMemory memory;
     Event read;               // the last launch that reads it

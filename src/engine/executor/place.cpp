@@ -37,7 +37,7 @@ namespace {
 uint64_t brought_bytes(const Model& model, const std::vector<uint64_t>& experts) {
   if (model.bring_from == kNeverBring || (model.exact && !model.bring_from) || !model.shape.experts.count)
     return 0;
-  const WeightUpload upload(*model.devices[0].kernels, model.devices[0].filter);
+  const WeightUpload upload = BroughtExperts::upload_to(model.devices[0]);
   return 2 * std::ranges::max(experts) + WeightUpload::ring_bytes(model.store.expert_piece_bytes(upload, 0));
 }
 

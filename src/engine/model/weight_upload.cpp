@@ -8,8 +8,8 @@ namespace greta {
 
 namespace {
 
-constexpr uint64_t kPieceBytes = 4 << 20;
-constexpr uint32_t kReaders = 4;  // threads; a single one does not keep up with a fast bus
+// Threads that read. A few do not keep up with a fast bus, and all of a large machine's gain no more.
+uint32_t reader_count() { return std::clamp(cpu_count() / 2, 4u, 16u); }
 constexpr uint64_t kReadAlignment = 4096;
 
 uint64_t row_bytes_of(const Tensor& tensor) { return quant_bytes(tensor.type, tensor.depth); }
@@ -33,7 +33,8 @@ Tensor joined(Tensor to) {
 }  // namespace
 
 uint64_t WeightUpload::piece_bytes(const Tensor& to) const {
-  return std::max(std::min(kPieceBytes, arena_limit(device_.info())),
+  const uint64_t all = uint64_t(to.count) * to.n * row_bytes_of(to);
+  return std::max(std::min({most_piece_bytes_, arena_limit(device_.info()), all}),
                   std::min(step_of(to), to.n) * row_bytes_of(to));
 }
 
@@ -57,7 +58,7 @@ Status WeightUpload::open_ring(uint64_t piece_bytes) {
 // from the user's thread.
 Status WeightUpload::read(const Bytes& from, void* host) {
   if (from.source.calls_back()) return from.source.read_at(from.part, from.offset, host, from.bytes);
-  if (!readers_) readers_.emplace(kReaders);
+  if (!readers_) readers_.emplace(reader_count());
   struct Work {
     const Bytes& from;
     uint8_t* host;

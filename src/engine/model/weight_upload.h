@@ -12,9 +12,16 @@ namespace greta {
 
 class WeightUpload {
  public:
-  // `meter` may be null. It is told of each piece and may end the upload.
-  WeightUpload(DeviceKernels& kernels, const RowFilter& filter, LoadMeter* meter = nullptr)
-      : device_(kernels.device()), filter_(filter), meter_(meter), kernels_(kernels) {}
+  static constexpr uint64_t kPieceBytes = 4 << 20;
+  // `meter` may be null. It is told of each piece and may end the upload. Pieces are as large as is said, or
+  // as the weights are.
+  WeightUpload(DeviceKernels& kernels, const RowFilter& filter, LoadMeter* meter = nullptr,
+               uint64_t most_piece_bytes = kPieceBytes)
+      : device_(kernels.device()),
+        filter_(filter),
+        meter_(meter),
+        most_piece_bytes_(most_piece_bytes),
+        kernels_(kernels) {}
 
   // Uploads all matrices of `to`, whose memory is allocated, from rows in GGUF order at `offset` of a part of
   // the source. They are there after finish().
@@ -47,6 +54,7 @@ class WeightUpload {
   Device& device_;
   RowFilter filter_;
   LoadMeter* meter_;
+  uint64_t most_piece_bytes_;
   KernelSet kernels_;
   DeviceMemory raw_[Staging::kPieces];  // rows in GGUF order, until they are packed
   std::optional<Staging> ring_;  // declared later, since its streams are destroyed before what they use
