@@ -2,42 +2,13 @@
 #include <chrono>
 #include <thread>
 
+#include "support/brought.h"
 #include "support/gguf_writer.h"
-#include "support/two_devices.h"
 
 using namespace greta;
 using namespace greta::test;
 
 namespace {
-
-// A session over a model whose experts are all on the second device.
-struct Brought {
-  Submissions first, second;
-  Engine engine;
-  std::unique_ptr<Session> session;
-
-  explicit Brought(const std::string& file, const char* split = "brought", uint32_t step_tokens = 16) {
-    EngineOptions options;
-    options.split = split;
-    options.executor.step_tokens = step_tokens;
-    const auto faulty = [](Submissions& submissions) {
-      return [&submissions](Device& device) -> std::unique_ptr<Device> {
-        return std::make_unique<FaultyDevice>(device, false, submissions);
-      };
-    };
-    options.wrap = faulty(first);
-    if (*split) options.wrap_second = faulty(second);
-    open_engine(file, options, &engine);
-    REQUIRE(Session::open(shared(engine), &session).ok());
-  }
-  std::vector<float> logits_after(std::span<const int32_t> tokens) {
-    const float* logits = nullptr;
-    const Status status = session->eval(tokens, OutputRows::Last, &logits);
-    INFO(error_text());
-    REQUIRE(status.ok());
-    return {logits, logits + engine.model->shape.vocab};
-  }
-};
 
 // Says that its kernels are not functions of this process, as a GPU's.
 class AsGpu final : public ForwardingDevice {

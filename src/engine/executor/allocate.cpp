@@ -65,6 +65,12 @@ Status Executor::allocate_crossing(uint32_t index) {
   if (needs.residual)
     GRETA_TRY(on.residual.allocate(device, residual_bytes(model_.shape, plan_.step_tokens), Memory::Device));
   on.buffers.residual = on.residual.all();
+  if (plan_.passes() && index == model_.placement.layer(0)) {
+    const uint64_t bytes = kPassPieces * residual_bytes(model_.shape, plan_.step_tokens);
+    GRETA_TRY(on.residuals.allocate(device, bytes, Memory::Device));
+    for (Staged& staged : on.staged)
+      GRETA_TRY(staged.pieces.allocate(device, kPassPieces * kRowsBytes, Memory::Upload));
+  }
   if (!needs.crossing_values) return {};
   const uint64_t bytes = crossing_bytes(model_, on.buffers, index, plan_.step_tokens);
   GRETA_TRY(on.arrives.allocate(device, bytes, Memory::Upload));

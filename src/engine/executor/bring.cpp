@@ -117,7 +117,13 @@ Status Executor::measure_bringing() {
     before = tokens;
   }
   plan_.brings = false;
-  plan_.step_tokens = plan_.apart_tokens;
+  if (plan_.passes()) {
+    OnDevice& on = on_[model_.placement.layer(0)];
+    plan_.on[model_.placement.layer(0)].tables -= pass_bytes(model_.shape, plan_.step_tokens);
+    on.residuals.reset();
+    for (Staged& staged : on.staged) staged.pieces.reset();
+  }
+  plan_.step_tokens = plan_.pass_tokens = plan_.apart_tokens;
   for (uint32_t d = 0; d < on_.size(); ++d)
     if (std::exchange(on_[d].brought, nullptr)) plan_.on[d].tables -= BroughtExperts::bytes(model_, d);
   return {};

@@ -1,5 +1,6 @@
 #include "engine/executor/deep_steps.h"
 
+#include <algorithm>
 #include <bitset>
 
 namespace greta {
@@ -18,13 +19,21 @@ uint64_t pairs_of(std::span<const Executor::Row> rows) {
   return pairs;
 }
 
-bool take_piece(std::vector<Executor::Row>* rows, uint64_t pairs, std::vector<Executor::Row>* piece) {
+uint32_t count_lone(std::span<const Executor::Row> rows) {
+  const auto goes_on = [](const Executor::Row& a, const Executor::Row& b) {
+    return a.sequence == b.sequence;
+  };
+  return uint32_t(std::ranges::adjacent_find(rows, goes_on) - rows.begin());
+}
+
+bool take_piece(std::vector<Executor::Row>* rows, const PieceLimits& limits,
+                std::vector<Executor::Row>* piece) {
   piece->clear();
   std::bitset<kMaxStepSequences> stays;  // sequences of which an earlier row stays
   uint64_t taken = 0;
   std::erase_if(*rows, [&](const Executor::Row& row) {
     const uint64_t seen = uint64_t(row.position) + 1;
-    const bool fits = piece->empty() || taken + seen <= pairs;
+    const bool fits = piece->empty() || (piece->size() < limits.tokens && taken + seen <= limits.pairs);
     if (row.output != Executor::Output::None || stays[row.sequence] || !fits) {
       stays.set(row.sequence);
       return false;

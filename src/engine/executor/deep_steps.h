@@ -11,10 +11,21 @@ namespace greta {
 uint64_t most_pairs(const DeviceInfo& device, const Shape& shape);
 
 uint64_t pairs_of(std::span<const Executor::Row> rows);
+// How many rows at the beginning are each the only one of their sequence.
+uint32_t count_lone(std::span<const Executor::Row> rows);
 
-// Takes rows off the step for a piece that runs before the rest: as many as `pairs` allow, and one at least.
-// They have no output, and rows of their sequence before them in the step have none either. Returns false if
-// there is none to take.
-bool take_piece(std::vector<Executor::Row>* rows, uint64_t pairs, std::vector<Executor::Row>* piece);
+struct PieceLimits {
+  uint32_t tokens = 0;
+  uint64_t pairs = 0;
+};
+inline bool exceeds(std::span<const Executor::Row> rows, const PieceLimits& limits) {
+  return rows.size() > limits.tokens || pairs_of(rows) > limits.pairs;
+}
+
+// Takes rows off the step for a piece that runs before the rest: as many as the limits allow, and one at
+// least. They have no output, and rows of their sequence before them in the step have none either. Returns
+// false if there is none to take.
+bool take_piece(std::vector<Executor::Row>* rows, const PieceLimits& limits,
+                std::vector<Executor::Row>* piece);
 
 }  // namespace greta

@@ -184,14 +184,6 @@ Status Executor::upload_rows(const Planned& plan, uint32_t lone) {
   return {};
 }
 
-// How many rows at the beginning are each the only one of their sequence.
-static uint32_t count_lone(std::span<const Executor::Row> rows) {
-  const auto goes_on = [](const Executor::Row& a, const Executor::Row& b) {
-    return a.sequence == b.sequence;
-  };
-  return uint32_t(std::ranges::adjacent_find(rows, goes_on) - rows.begin());
-}
-
 // Repeats on the host's copy what drawing does to the device's rows (SampleBlock): the last drawn output of
 // each sequence makes its row that of the token drawn, one position further. Of several devices only that of
 // the output draws, so that their rows are no longer the same.
@@ -233,9 +225,9 @@ Status Executor::upload_table(uint32_t group, uint32_t sequence) {
   return upload(row, table.size_bytes());
 }
 
-// Writes the host's StepState for these rows and records copies of what has changed. Outputs whose logits the
-// host gets come before those that are drawn.
-Status Executor::upload_step(std::span<const Row> rows, const Planned& plan) {
+// Writes the host's StepState for these rows. Outputs whose logits the host gets come before those that are
+// drawn.
+void Executor::write_rows(std::span<const Row> rows) {
   StepState& state = host_state();
   const uint32_t count = uint32_t(rows.size());
   for (uint32_t t = 0; t < count; ++t)
@@ -250,6 +242,11 @@ Status Executor::upload_step(std::span<const Row> rows, const Planned& plan) {
       state.output_row[state.output_count++] = t;
     }
   }
+}
+
+// Records copies of what has changed.
+Status Executor::upload_step(std::span<const Row> rows, const Planned& plan) {
+  write_rows(rows);
   GRETA_TRY(upload_rows(plan, count_lone(rows)));
   GRETA_TRY(upload_runs(rows));
   GRETA_TRY(upload_scales(plan.key));
@@ -258,6 +255,12 @@ Status Executor::upload_step(std::span<const Row> rows, const Planned& plan) {
     GRETA_TRY(upload(host_prefixes(), sizeof(SharedPrefixes)));
     prefixes_there_ = true;
   }
+  return upload_sequences();
+}
+
+// Page tables and sampling parameters of the step's sequences.
+Status Executor::upload_sequences() {
+  StepState& state = host_state();
   for (const PagePool::Want& want : wants_) {
     for (uint32_t g = 0; g < plan_.groups.count; ++g) GRETA_TRY(upload_table(g, want.sequence));
     if (sampling_changed_[want.sequence]) {
@@ -369,13 +372,17 @@ Status Executor::prepare(std::span<const Row> rows, const Planned** out) {
 }
 
 Status Executor::submit(std::span<const Row> rows, uint32_t* out) {
-  return pairs_of(rows) > options_.step_pairs ? submit_deep(rows, out) : submit_piece(rows, out);
+  return exceeds(rows, {plan_.step_tokens, options_.step_pairs}) ? submit_large(rows, out)
+                                                                 : submit_piece(rows, out);
 }
 
 // Pages of all rows are reserved before the first piece runs, so that the later ones do not fail for them.
-Status Executor::submit_deep(std::span<const Row> rows, uint32_t* out) {
+Status Executor::submit_large(std::span<const Row> rows, uint32_t* out) {
+  if (rows.size() > plan_.pass_tokens)
+    return fail(Code::Argument, "a step of %zu tokens, expected 1 to %u", rows.size(), plan_.pass_tokens);
   StepKey key;
-  GRETA_TRY(choose_plan(rows, &key));
+  if (rows.size() <= plan_.step_tokens) GRETA_TRY(choose_plan(rows, &key));
+  if (on_.size() > 1) GRETA_TRY(know_tokens(&rows));
   {
     Attempt attempt(*this);
     note_wants(rows);
@@ -385,15 +392,22 @@ Status Executor::submit_deep(std::span<const Row> rows, uint32_t* out) {
     if (!copies_[0].empty()) GRETA_TRY(wait_all());
     attempt.keep();
   }
-  std::vector<Row> rest(rows.begin(), rows.end()), piece;
-  while (pairs_of(rest) > options_.step_pairs && take_piece(&rest, options_.step_pairs, &piece)) {
-    if (rest.empty()) return submit_piece(piece, out);
-    uint32_t flight = 0;
-    GRETA_TRY(submit_piece(piece, &flight));
-    GRETA_TRY(wait(flight));
+  const PieceLimits limits{plan_.step_tokens, options_.step_pairs};
+  const bool together = passes(rows);
+  std::vector<Row> rest(rows.begin(), rows.end());
+  std::vector<Piece> pieces;
+  for (bool first = true, last = false; !last; first = false) {
+    pieces.clear();
+    while (!last && pieces.size() < (together ? kPassPieces : 1)) {
+      std::vector<Row>& piece = pieces.emplace_back().rows;
+      const bool taken = exceeds(rest, limits) && take_piece(&rest, limits, &piece);
+      if (!taken) piece = std::exchange(rest, {});
+      last = rest.empty();
+    }
+    GRETA_TRY(together ? submit_pass(pieces, out) : submit_piece(pieces[0].rows, out));
+    if (!last) GRETA_TRY(wait(*out));
+    if (!first || pieces.size() > 1) states_rows_ = 0;  // of the last piece alone
   }
-  GRETA_TRY(submit_piece(rest, out));
-  states_rows_ = 0;  // of the last piece alone
   return {};
 }
 
@@ -402,20 +416,29 @@ Status Executor::submit_piece(std::span<const Row> rows, uint32_t* out) {
   const Planned* plan = nullptr;
   Span span(model_.spans, SpanKind::Record, "record");
   GRETA_TRY(prepare(rows, &plan));
-  Flight& flight = flights_[flight_];
-  if (model_.spans.on())
-    flight.step = {span.event.number = ++steps_, span.event.begin_ns, uint32_t(rows.size()),
-                   host_state().output_count, rows.back().position + 1};
+  note_step(uint32_t(rows.size()), rows.back(), &span.event);
   note_states(rows);
   GRETA_TRY(run(*plan));
   attempt.keep();
-  states_rows_ = uint32_t(rows.size());
+  take_off(uint32_t(rows.size()), out);
+  return {};
+}
+
+// Keeps what is told of the step that is being recorded.
+void Executor::note_step(uint32_t rows, const Row& last, SpanEvent* recorded) {
+  if (!model_.spans.on()) return;
+  recorded->number = ++steps_;
+  flights_[flight_].step = {steps_, recorded->begin_ns, rows, host_state().output_count, last.position + 1};
+}
+
+// The step was submitted.
+void Executor::take_off(uint32_t rows, uint32_t* out) {
+  states_rows_ = rows;
   ++submitted_;
-  flight.under_way = true;
-  flight.outcome = Code::Ok;
+  flights_[flight_].under_way = true;
+  flights_[flight_].outcome = Code::Ok;
   *out = flight_;
   flight_ = (flight_ + 1) % kFlights;
-  return {};
 }
 
 Status Executor::profile(std::span<const Row> rows, void (*on_stage)(void* user, const Stage& stage),

@@ -11,70 +11,13 @@
 
 #include "engine/executor/brought_experts.h"
 #include "engine/executor/checkpoints.h"
+#include "engine/executor/executor_plan.h"
 #include "engine/executor/launch_clock.h"
 #include "engine/executor/shared_pages.h"
 #include "engine/executor/transformer.h"
 #include "engine/model/model.h"
 
 namespace greta {
-
-struct ExecutorOptions {
-  uint32_t context = 0;  // tokens of one sequence; 0: the model's or 8192, or less if that does not fit
-  uint32_t sequences = 4;
-  uint32_t key_type = 1, value_type = 1;  // indices in kernels/abi/cache_types.def; 1: f16
-  uint32_t cache_tokens = 0;              // positions in the page pool; 0: context
-  uint32_t output_rows = 0;               // rows of logits of one step; 0: 8, or `sequences` if that is more
-  uint32_t step_tokens = 0;               // tokens of one step; 0: step_limit()
-  Progress progress = {};                 // counts kernels that are compiled
-  // Pages with which sequences of a step begin are read once where this saves so many; 0: kMinPagesSaved.
-  uint32_t pages_saved = 0;
-  uint64_t step_pairs = 0;        // of tokens and the positions that they see, in one step; 0: most_pairs()
-  uint64_t checkpoint_bytes = 0;  // CacheWants
-  bool compile_ahead = false;     // at opening, the kernels of all steps; on a GPU
-};
-
-// Rows with an output in a step that draws: one of each sequence, or those of a sequence whose next tokens
-// were guessed.
-constexpr uint32_t kGuessedRows = 8;
-inline uint32_t max_draws(const ExecutorOptions& o) { return std::max(o.sequences, kGuessedRows); }
-
-// What the device's kernel is told of a sequence's sampling.
-struct DeviceSampling {
-  SampleParams params;
-  SamplePenalties penalties;
-};
-
-// What an executor allocates on a device, exact to the byte.
-struct ExecutorBytes {
-  uint64_t cache = 0;  // keys, values, the token log and states
-  uint64_t arena = 0;
-  uint64_t tables =
-      0;  // rope table, StepState and its host copy, readback, room for experts that are brought
-  uint64_t total() const { return cache + arena + tables; }
-};
-
-struct ExecutorPlan {
-  uint32_t context = 0, pages = 0, pages_per_sequence = 0, step_tokens = 0;  // pages: of group 0
-  CacheGroups groups;
-  uint32_t states = 0;  // of recurrent layers: one of each sequence, a spare one and those of checkpoints
-  uint32_t checkpoints = 0;           // of these, those of checkpoints
-  uint64_t state_bytes = 0;           // of one state in all layers
-  bool brings = false;                // there is room for experts that are brought
-  uint32_t apart_tokens = 0;          // step_tokens where no step brings any
-  std::vector<ExecutorBytes> on;      // by device
-  std::vector<uint64_t> layer_bytes;  // of the cache of each layer, which is in the above
-  ExecutorBytes all() const;          // of all devices together
-  uint64_t total() const { return all().total(); }
-};
-
-constexpr uint64_t kCachePieceBytes = uint64_t(4) << 20;
-constexpr uint32_t kFlights = 2;  // steps under way: one runs while the next is recorded
-constexpr uint64_t kDrawnBytes = kMaxStepSequences * kDrawnPositions * sizeof(uint32_t);
-static_assert(kFlights <= kDrawnPositions);
-
-// The default of step_tokens. With it a CPU ends a step in about a second, and a GPU ends its largest launch
-// within the time of one submission.
-uint32_t step_limit(const DeviceInfo& device, uint64_t token_parameters, uint64_t largest_product);
 
 class Executor {
  public:
@@ -102,13 +45,14 @@ class Executor {
     uint32_t position, sequence;
     Output output;
   };
-  // Runs one step of at most plan().step_tokens rows and waits for it. A step is any mix of rows: tokens that
+  // Runs one step of at most plan().pass_tokens rows and waits for it. A step is any mix of rows: tokens that
   // go on with their sequences, and pieces of prompts. The rows of a sequence stand together in order of
   // their positions. Rows that are the only ones of their sequence should come first, where attention reads
   // their caches side by side.
   //
-  // A step whose attention would take a GPU too long runs in several pieces, of which all but the last are
-  // waited for.
+  // A step of more than plan().step_tokens rows, and one whose attention would take a GPU too long, runs in
+  // several pieces. Where it brings experts, these run side by side from layer to layer (pass.cpp). Else all
+  // but the last one are waited for.
   //
   // At most max_outputs(rows) rows have logits. In a step that draws, at most max_draws() rows have an output
   // of either kind. A step that gives at most max_hidden(rows) hidden states has no other output. Of several
@@ -298,11 +242,13 @@ class Executor {
     DeviceMemory runs;    // and its StepRuns
     DeviceMemory tokens;  // and its token log, if another device embeds
     DeviceMemory scales;  // of rows for adapters
+    DeviceMemory pieces;  // the beginnings of the StepStates of a pass's pieces
   };
   // What the executor has on a device. Some is there only where a segment needs it.
   struct OnDevice {
     DeviceMemory arena, step, runs, rope, token_log, counters, drawn, readback, residual;
     DeviceMemory head_states;
+    DeviceMemory residuals;              // of the pieces of a pass
     DeviceMemory adapter_arena, scales;  // of steps with adapters
     DeviceMemory arrives, leaves;        // host memory through which pages, and what segments leave, cross
     std::unique_ptr<BroughtExperts> brought;
@@ -377,7 +323,19 @@ class Executor {
   bool list_head_rows(const HeadPart& part, bool fresh);
   Status chain_head(std::span<const HeadPart> parts, std::vector<std::vector<int32_t>>* guesses);
   Status submit_piece(std::span<const Row> rows, uint32_t* flight);
-  Status submit_deep(std::span<const Row> rows, uint32_t* flight);
+  Status submit_large(std::span<const Row> rows, uint32_t* flight);
+  struct Piece {
+    std::vector<Row> rows;
+    StepKey key = {};
+    const Planned* plan = nullptr;
+  };
+  bool passes(std::span<const Row> rows) const;
+  Status submit_pass(std::span<Piece> pieces, uint32_t* flight);
+  Status prepare_pass(std::span<Piece> pieces);
+  Status run_pass(std::span<const Piece> pieces);
+  Status run_piece(std::span<const Piece> pieces, size_t piece, size_t segment);
+  void note_step(uint32_t rows, const Row& last, SpanEvent* recorded);
+  void take_off(uint32_t rows, uint32_t* flight);
   void note_wants(std::span<const Row> rows);
   Status prepare(std::span<const Row> rows, const Planned** out);
   Status know_tokens(std::span<const Row>* rows);
@@ -396,11 +354,14 @@ class Executor {
   std::span<const Segment> segments(const StepKey& key) const {
     return key.brings ? brought_segments_ : segments_;
   }
+  Status wait_for_idle(std::span<const Segment> segments);
   Status run(const Planned& plan);
   Status run_last(const GretaGraph& graph, Stream& stream);
   void tell_step(Flight& flight);
   Status choose_plan(std::span<const Row> rows, StepKey* out) const;
+  void write_rows(std::span<const Row> rows);
   Status upload_step(std::span<const Row> rows, const Planned& plan);
+  Status upload_sequences();
   Status upload_rows(const Planned& plan, uint32_t lone);
   void find_prefixes(std::span<const Row> rows, StepKey* key);
   void follow_draws();

@@ -84,6 +84,18 @@ uint64_t residual_bytes(const Shape& s, uint32_t step_tokens) {
   return uint64_t(step_tokens) * s.width * sizeof(float);
 }
 
+uint64_t pass_bytes(const Shape& s, uint32_t step_tokens) {
+  return kPassPieces * (residual_bytes(s, step_tokens) + kFlights * kRowsBytes);
+}
+
+bool can_pass(const Model& model) {
+  const Shape& s = model.shape;
+  if (s.recurrent_layers || s.heads || common_window(s)) return false;
+  const std::vector<Segment> segments = segments_of(model.placement, brought_layers(model));
+  return std::ranges::all_of(
+      segments, [](const Segment& each) { return each.ends() || each.leaves == Crossing::Stays; });
+}
+
 uint32_t crossing_values(const Shape& s, Crossing crossing) {
   const uint32_t ids_and_weights = crossing == Crossing::Chosen ? 2 * s.experts.used : 0;
   return crossing == Crossing::None || crossing == Crossing::Stays ? 0 : s.width + ids_and_weights;

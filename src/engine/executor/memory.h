@@ -1,5 +1,7 @@
 // The sizes of what an executor has on its devices.
 #pragma once
+#include <cstddef>
+
 #include "engine/executor/executor.h"
 
 namespace greta {
@@ -23,6 +25,13 @@ uint64_t readback_bytes(const Shape& s, const ExecutorOptions& o, uint32_t step_
 // Of hidden states that the head reads and writes, and how they are laid out.
 uint64_t head_states_bytes(const Shape& s, const ExecutorOptions& o, uint32_t step_tokens);
 void set_head_states(const Shape& s, const Slice& all, uint32_t step_tokens, StepBuffers* b);
+// What differs between the StepStates of a pass's pieces, which is their beginning.
+constexpr uint64_t kRowsBytes = offsetof(StepState, sample);
+// Of the memory that a pass of several pieces takes on its device.
+uint64_t pass_bytes(const Shape& s, uint32_t step_tokens);
+// Whether steps of the model can run in passes: all of what it does then is on one device, and no layer has
+// what is planned for the rows of one step.
+bool can_pass(const Model& model);
 // Of what crosses for each token: values of 4 bytes.
 uint32_t crossing_values(const Shape& s, Crossing crossing);
 // Of host memory through which that, and pages that are saved, come to a device or leave it.

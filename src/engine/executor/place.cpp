@@ -34,11 +34,12 @@ Status place_on(std::span<const ModelDevice> devices, const Placement& given, Mo
 namespace {
 
 // What BroughtExperts take there for a model that is whole on one device, if its experts were apart.
-uint64_t brought_bytes(const Model& model, const std::vector<uint64_t>& experts) {
+uint64_t brought_bytes(const Model& model, const std::vector<uint64_t>& experts, uint32_t step_tokens) {
   if (model.bring_from == kNeverBring || (model.exact && !model.bring_from) || !model.shape.experts.count)
     return 0;
   const WeightUpload upload = BroughtExperts::upload_to(model.devices[0]);
-  return 2 * std::ranges::max(experts) + WeightUpload::ring_bytes(model.store.expert_piece_bytes(upload, 0));
+  return 2 * std::ranges::max(experts) + WeightUpload::ring_bytes(model.store.expert_piece_bytes(upload, 0)) +
+         pass_bytes(model.shape, step_tokens);
 }
 
 Status measure(const ExecutorOptions& options, uint64_t free_bytes, const Model& model, PieceSizes* out) {
@@ -64,7 +65,7 @@ Status measure(const ExecutorOptions& options, uint64_t free_bytes, const Model&
   const uint64_t values = uint64_t(plan.step_tokens) * crossing_values(s, Crossing::Chosen);
   out->crossing = 2 * std::max(page, values * sizeof(float));
   if (s.experts.count) out->crossing += residual_bytes(s, plan.step_tokens);
-  out->brought = brought_bytes(model, bytes.experts);
+  out->brought = brought_bytes(model, bytes.experts, plan.step_tokens);
   return {};
 }
 

@@ -76,12 +76,13 @@ static Status each_step(const Model& model, const ExecutorOptions& o, uint32_t s
   return {};
 }
 
-// The same for steps that bring experts, of so many tokens and more.
-static Status each_step_with_brought(const Model& model, const ExecutorOptions& o, uint32_t step_tokens,
+// The same for steps that bring experts, of so many tokens and more. The last piece of a pass may have less.
+static Status each_step_with_brought(const Model& model, const ExecutorOptions& o, const ExecutorPlan& plan,
                                      const std::function<Status(const StepKey&)>& visit) {
-  return each_step(model, o, step_tokens, [&](StepKey key) {
+  const uint32_t from = plan.passes() ? 1 : std::max(1u, model.bring_from);
+  return each_step(model, o, plan.step_tokens, [&](StepKey key) {
     key.brings = true;
-    const bool brought = !key.head && key.tokens >= token_bucket(std::max(1u, model.bring_from));
+    const bool brought = !key.head && key.tokens >= token_bucket(from);
     return brought ? visit(key) : Status{};
   });
 }
@@ -160,7 +161,7 @@ static Status plan_arenas(const Model& model, const ExecutorOptions& o, Executor
   if (!plan.brings) return {};
   const std::vector<Segment> brought = segments_of(model.placement, brought_layers(model));
   const Weights weights = with_brought(model);
-  return each_step_with_brought(model, o, plan.step_tokens,
+  return each_step_with_brought(model, o, plan,
                                 [&](const StepKey& key) { return plan_segments(brought, weights, key); });
 }
 
@@ -203,6 +204,7 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
     if (needs[d].crossing_values) bytes += 2 * crossing_bytes(model, b, d, p->step_tokens);
     if (needs[d].residual) bytes += residual_bytes(s, p->step_tokens);
     if (p->brings) bytes += BroughtExperts::bytes(model, d);
+    if (p->passes() && d == model.placement.layer(0)) bytes += pass_bytes(s, p->step_tokens);
   }
   return plan_arenas(model, o, p);
 }
@@ -291,7 +293,9 @@ Status Executor::plan(const Model& model, ExecutorOptions* options, FreeBytes fr
   p.apart_tokens = step_tokens(model, o, false);
   p.step_tokens = step_tokens(model, o, true);
   p.brings = may_bring(model, p.step_tokens);
-  const auto without = [&] { p.step_tokens = p.apart_tokens, p.brings = false; };
+  const auto without = [&] { p.step_tokens = p.pass_tokens = p.apart_tokens, p.brings = false; };
+  const uint32_t pieces = o.pass_pieces ? o.pass_pieces : o.step_tokens ? 1 : kPassPieces;
+  p.pass_tokens = p.step_tokens * (can_pass(model) ? std::min(pieces, kPassPieces) : 1);
   if (!p.brings) without();
   GRETA_TRY(plan_at(model, o, first, &p));
   if (p.brings && !model.bring_from && first_full(p, free_bytes) < p.on.size()) {
@@ -395,7 +399,7 @@ Status Executor::compile_ahead() {
   };
   return compile([&]() -> Status {
     GRETA_TRY(each_step(model_, options_, plan_.step_tokens, want_both));
-    return plan_.brings ? each_step_with_brought(model_, options_, plan_.step_tokens, want_both) : Status{};
+    return plan_.brings ? each_step_with_brought(model_, options_, plan_, want_both) : Status{};
   });
 }
 

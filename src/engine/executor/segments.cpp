@@ -129,16 +129,21 @@ void Executor::tell_step(Flight& flight) {
   model_.spans(event);
 }
 
+// Devices that have nothing to do in a step are waited for, so that uploads to them do not pile up.
+Status Executor::wait_for_idle(std::span<const Segment> segments) {
+  for (uint32_t d = 0; d < on_.size(); ++d)
+    if (std::ranges::find(segments, d, &Segment::device) == segments.end())
+      GRETA_TRY(on_device(model_, d, on_[d].stream->wait()));
+  return {};
+}
+
 // Submits the last segment, and runs those before it while the last one of the step before may still run. A
 // step that fails between two segments leaves states of which it is not known whether it has changed them, as
 // one whose submission fails.
 Status Executor::run(const Planned& plan) {
   const bool on_processor = device_info(model_.placement.output()).host_functions;
   const std::span<const Segment> segments = this->segments(plan.key);
-  for (uint32_t d = 0; d < on_.size();
-       ++d)  // what was uploaded to a device that has nothing to do in this step
-    if (std::ranges::find(segments, d, &Segment::device) == segments.end())
-      GRETA_TRY(on_device(model_, d, on_[d].stream->wait()));
+  GRETA_TRY(wait_for_idle(segments));
   for (size_t i = 0; i < segments.size(); ++i) {
     const uint32_t d = segments[i].device;
     Stream& stream = *on_[d].stream;

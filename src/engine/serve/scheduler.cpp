@@ -250,7 +250,7 @@ void Scheduler::plan_decode(Request& request) {
 
 // How many rows of prompts the step may have beside the rows that are planned.
 uint32_t Scheduler::prompt_rows() {
-  const uint32_t all = executor_.plan().step_tokens, room = steps_.room(0).rows;
+  const uint32_t all = executor_.plan().pass_tokens, room = steps_.room(0).rows;
   if (room == all) return room;
   if (options_.chunk_tokens) return std::min(room, options_.chunk_tokens);
   const uint32_t rows = clock_.rows_within(options_.step_ns, all), planned = all - room;

@@ -8,6 +8,7 @@ namespace greta {
 class StepClock {
  public:
   void note(uint32_t rows, uint64_t ns) {
+    if (rows > kMaxStepTokens) return;  // a pass of several pieces
     Bucket& bucket = buckets_[index(rows)];
     if (!bucket.seen++) return;  // the first step of a size also makes its plan
     const bool anew = bucket.ns == 0 || bucket.refused;

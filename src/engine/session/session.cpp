@@ -6,7 +6,7 @@
 namespace greta {
 
 Session::Session(std::shared_ptr<Executor> executor) : executor_(std::move(executor)) {
-  rows_.reserve(kMaxStepTokens);
+  rows_.reserve(executor_->plan().pass_tokens);
   text_.tokens.reserve(size_t(executor_->plan().context) + 1);
 }
 
@@ -168,7 +168,7 @@ Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const flo
   const Executor& executor = *executor_;
   const uint64_t vocab = executor.model().shape.vocab;
   const bool all = rows == OutputRows::All, last = rows == OutputRows::Last;
-  uint32_t most = executor.plan().step_tokens;
+  uint32_t most = executor.plan().pass_tokens;
   if (all) most = std::min(most, token_bucket(executor.options().output_rows));
   if (all) all_logits_.resize(tokens.size() * vocab);
   const auto output = [&](size_t i) {

@@ -10,7 +10,7 @@ namespace greta {
 Steps::Steps(Executor& executor, Owner& owner, Thrown thrown, size_t texts, uint64_t (*now)())
     : executor_(executor), owner_(owner), thrown_(thrown), ahead_(executor.runs_ahead()), now_(now) {
   for (std::vector<Part>* list : {&parts_, &batch_, &under_way_.parts, &next_.parts}) list->reserve(texts);
-  rows_.reserve(executor.plan().step_tokens);
+  rows_.reserve(executor.plan().pass_tokens);
 }
 
 // ---- filling --------------------------------------------------------------------------------------
@@ -18,7 +18,7 @@ Steps::Steps(Executor& executor, Owner& owner, Thrown thrown, size_t texts, uint
 void Steps::begin() {
   parts_.clear();
   const uint32_t rows = executor_.plan().step_tokens;
-  left_ = {rows, executor_.max_outputs(rows), std::min(kGuessedRows, rows), executor_.max_hidden(rows)};
+  left_ = {executor_.plan().pass_tokens, executor_.max_outputs(rows), std::min(kGuessedRows, rows), executor_.max_hidden(rows)};
 }
 
 // Guesses are verified only in steps of few rows, which cost little more than a step of one.
