@@ -14,13 +14,15 @@ struct Turns {
   Engine engine;
   std::unique_ptr<Scheduler> scheduler;
   std::shared_ptr<Doorbell> bell = std::make_shared<Doorbell>();
+  std::function<void()> after_step;
 
-  explicit Turns(bool turns, const char* split = "middle") {
-    const auto faulty = [](Submissions& submissions) {
-      return [&submissions](Device& device) -> std::unique_ptr<Device> {
-        return std::make_unique<FaultyDevice>(device, false, submissions);
+  explicit Turns(bool turns, const char* split = "middle", bool runs_ahead = false) {
+    const auto faulty = [runs_ahead](Submissions& submissions) {
+      return [&submissions, runs_ahead](Device& device) -> std::unique_ptr<Device> {
+        return std::make_unique<FaultyDevice>(device, runs_ahead, submissions);
       };
     };
+    first.of_gpu = second.of_gpu = runs_ahead;
     EngineOptions options;
     options.split = split;
     options.executor.sequences = 8;
@@ -42,7 +44,10 @@ struct Turns {
       scheduler->add(request);
       requests.push_back(std::move(request));
     }
-    for (int i = 0; scheduler->step(); ++i) REQUIRE(i < 10'000);
+    for (int i = 0; scheduler->step(); ++i) {
+      REQUIRE(i < 10'000);
+      if (after_step) after_step();
+    }
     CHECK(scheduler->live() == 0);
     std::vector<Answer> answers;
     for (const auto& request : requests) answers.push_back(answer_of(*request));
@@ -85,13 +90,32 @@ TEST_CASE("devices: requests take turns, so that two devices have work at the sa
     rig.first.on_submit = [&] { both += rig.second.count - steps > rig.second.event_waits - waits; };
     check_tokens(rig.answers(wanted), want);
     const SchedulerCounts counts = rig.scheduler->counts();
-    if (turns) {
+    if (turns || rig.engine.executor->gains_by_turns()) {  // as two GPUs do
       CHECK(both > 20);
       CHECK(counts.rows < 4 * counts.steps);
     } else {
       CHECK(both == 0);
       CHECK(counts.rows > 4 * counts.steps);
     }
+  }
+}
+
+// They are as two GPUs, whose step of a token is submitted before the host tells the token before.
+TEST_CASE("devices: a single text runs ahead over GPUs", "[engine][devices]") {
+  const std::vector<RequestOptions> wanted = {request_of(some_tokens(2, 1), 20, 3)};
+  const auto want = tokens_of(Turns(false, "").answers(wanted));
+  for (const bool ahead : {false, true}) {
+    INFO("runs ahead: " << ahead);
+    Turns rig(false, "middle", ahead);
+    if (ahead) REQUIRE(rig.engine.executor->runs_ahead());
+    const uint64_t steps = rig.second.count, waits = rig.second.event_waits;
+    uint32_t under_way = 0;
+    rig.after_step = [&] { under_way += rig.second.count - steps > rig.second.event_waits - waits; };
+    check_tokens(rig.answers(wanted), want);
+    if (rig.engine.executor->runs_ahead())
+      CHECK(under_way >= 18);
+    else
+      CHECK(under_way == 0);
   }
 }
 

@@ -16,7 +16,8 @@ struct Submissions {
   uint64_t fail_wait_at = 0;                         // this one fails, counted from 1; 0: none does
   uint64_t event_waits = 0, fail_event_wait_at = 0;  // likewise for an event
   std::function<void()> on_event_wait = {};
-  bool idle = false;  // launches outside of plans take no time, since nothing is launched
+  bool of_gpu = false;  // the device says that its kernels are not functions of this process
+  bool idle = false;    // launches outside of plans take no time, since nothing is launched
   Status next() {
     ++count;
     if (on_submit) on_submit();
@@ -70,6 +71,7 @@ class FaultyDevice final : public ForwardingDevice {
   FaultyDevice(Device& inner, bool runs_ahead, Submissions& submissions)
       : ForwardingDevice(inner), submissions_(submissions) {
     info_.runs_ahead = runs_ahead;
+    if (submissions.of_gpu) info_.host_functions = false;
   }
   Status create_stream(Stream** out) override {
     Stream* inner = nullptr;

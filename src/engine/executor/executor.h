@@ -203,15 +203,19 @@ class Executor {
   // Whether a step runs while the host does something else. With several devices the host carries what
   // crosses. There it is worth while to submit a step before the one before is waited for if that has no
   // outputs, as the pieces of a prompt: its first segments run while the last one of the step before does.
-  bool runs_ahead() const { return on_.size() == 1 && device_info(0).runs_ahead; }
+  // Several GPUs run ahead as one does, but that the step before has ended when the next one is recorded:
+  // what it drew is told while they compute. A processor would compute before that is told.
+  bool runs_ahead() const {
+    return device_info(model_.placement.output()).runs_ahead && (on_.size() == 1 || !has_processor());
+  }
   bool overlaps_prompts() const { return on_.size() > 1 && !has_head(); }
   // Whether two groups of sequences should take turns in steps, so that all devices are busy. Nothing is lost
   // where devices take equally long, since a step of one group takes no longer than one of both. A processor
   // would take the most of the time, and more for two groups than for one.
-  bool gains_by_turns() const {
-    return overlaps_prompts() && std::ranges::none_of(model_.devices, [](const ModelDevice& on) {
-             return on.device->info().host_functions;
-           });
+  bool gains_by_turns() const { return overlaps_prompts() && !has_processor(); }
+  bool has_processor() const {
+    return std::ranges::any_of(model_.devices,
+                               [](const ModelDevice& on) { return on.device->info().host_functions; });
   }
   // Whether a step of so many rows brings experts that are apart to their layers, if it has no adapters.
   bool brings_at(size_t rows) const { return plan_.brings && rows >= bring_from_; }

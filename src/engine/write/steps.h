@@ -22,7 +22,8 @@ class Steps {
 
   Steps(Executor& executor, Owner& owner, Thrown thrown, size_t texts, uint64_t (*now)() = now_ns);
 
-  bool ahead() const { return ahead_; }  // a step may be submitted while another one runs
+  // A step may be submitted while another one with the same texts runs.
+  bool ahead() const { return ahead_ && !turns_; }
   // Whether texts take turns: the results of a step are taken after the next one, with other texts, was
   // submitted.
   void set_turns(bool turns) { turns_ = turns; }
