@@ -37,6 +37,7 @@ struct Vocabulary {
   std::vector<int32_t> allowed(GrammarState& state, std::span<const int32_t> tokens) const {
     std::span<const uint64_t> bits;
     REQUIRE(prepare(state, tokens, &bits).ok());
+    REQUIRE(bits.size() == (tokenizer().size() + 63) / 64);
     std::vector<int32_t> ids;
     for (uint32_t id = 0; id < tokenizer().size(); ++id)
       if (bits[id / 64] >> (id % 64) & 1) ids.push_back(int32_t(id));
