@@ -81,6 +81,27 @@ TEST_CASE("shared pages: those that save the most are found", "[engine][shared]"
     CHECK(members_of(found, 1) == std::vector<uint32_t>{0, 1, 2, 3, 5, 7, 9, 11});
     CHECK(found.prefix[1].first == 4);
   }
+  SECTION("prefixes whose members take turns") {
+    Tables tables;
+    for (int i = 0; i < 4; ++i) tables.push_back(table(1, 9, 0)), tables.push_back(table(2, 9, 0));
+    const SharedPrefixes found = shared_of(tables, 27);
+    REQUIRE(found.count == 2);
+    CHECK(members_of(found, 0) == std::vector<uint32_t>{0, 2, 4, 6});
+    CHECK(members_of(found, 1) == std::vector<uint32_t>{1, 3, 5, 7});
+  }
+  SECTION("members before and behind a prefix that was taken") {
+    Tables tables(4, table(1, 40, 0));
+    for (uint32_t own = 1; own < 4; ++own) {
+      tables.push_back(table(1, 5, 0));
+      tables.back().push_back(own);  // so that it stands before the others
+    }
+    tables.push_back(table(1, 5, 1));  // behind them
+    tables.push_back(table(2, 9, 0));  // and this shares nothing
+    const SharedPrefixes found = shared_of(tables, 15);
+    REQUIRE(found.count == 2);
+    CHECK(members_of(found, 0) == std::vector<uint32_t>{0, 1, 2, 3});
+    CHECK(members_of(found, 1) == std::vector<uint32_t>{4, 5, 6, 7});
+  }
   SECTION("equal input gives equal bytes") {
     const Tables tables(5, table(3, 8, 0));
     const SharedPrefixes a = shared_of(tables, 1), b = shared_of(tables, 1);

@@ -290,7 +290,11 @@ TEST_CASE("state: numbers that are wrong under a right checksum", "[models][stat
     return restore(*session, with_sums(changed)).code;
   };
   for (const uint32_t token : {tiny.shape.vocab, 0x7fffffffu, 0x80000000u, 0xffffffffu})
-    for (const size_t i : {0, 2}) CHECK(code_with(sizeof(StateHeader) + 4 * i, token) == Code::File);
+    for (const size_t i : {0, 2}) {
+      CHECK(code_with(sizeof(StateHeader) + 4 * i, token) == Code::File);
+      CHECK(std::string(error_text()).find("expected 0 to " + std::to_string(tiny.shape.vocab - 1)) !=
+            std::string::npos);
+    }
   for (const uint32_t tokens : {0u, 2u, 4u, 256u})
     CHECK(code_with(offsetof(StateHeader, tokens), tokens) == Code::File);
   for (const uint32_t tokens : {257u, 0x80000000u, 0xffffffffu})
