@@ -61,6 +61,21 @@ Stopped in_pieces(const std::string& text, const std::vector<std::string_view>& 
 
 }  // namespace
 
+TEST_CASE("stop: a text that begins anew does not go on with the one before", "[stop]") {
+  const std::string_view stops[] = {"ab"};
+  StopMatcher matcher;
+  REQUIRE(matcher.open(stops).ok());
+  std::string out;
+  CHECK_FALSE(matcher.push("a", &out));
+  matcher.flush(&out);
+  matcher.begin_anew();
+  CHECK_FALSE(matcher.push("b", &out));
+  matcher.flush(&out);
+  CHECK(out == "ab");
+  matcher.begin_anew();
+  CHECK(matcher.push("ab", &out));
+}
+
 TEST_CASE("stop: any cut of a text gives the same", "[stop]") {
   const std::vector<std::string_view> sets[] = {{"ab"},
                                                 {"aab", "ab"},
