@@ -141,6 +141,18 @@ TEST_CASE("api: a device's roofs are measured", "[api]") {
   CHECK(arithmetic > 0);
 }
 
+TEST_CASE("api: a profile counts each launch of a stage once", "[api]") {
+  Objects o;
+  REQUIRE(o.load() == GRETA_OK);
+  uint32_t launches = 0;
+  const auto count = [](void* user, const greta_profile_stage* stage) {
+    if (!strcmp(stage->stage, "o")) *static_cast<uint32_t*>(user) += stage->launches;
+  };
+  const int32_t token = 5;
+  REQUIRE(greta_session_profile(o.session, &token, 1, count, &launches) == GRETA_OK);
+  CHECK(launches == o.tiny.shape.layers);
+}
+
 namespace {
 
 // An allocator that counts blocks. Its n-th allocation fails.

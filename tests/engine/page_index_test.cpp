@@ -152,6 +152,17 @@ TEST_CASE("page index: the page of a window goes to the host with its node, if t
   }
 }
 
+TEST_CASE("page index: the side that was not used for longest is given up first", "[serve]") {
+  Tree t(0, true);
+  const uint32_t a = t.add(kRoot, 1, true), b = t.add(kRoot, 2, true);
+  t.index.use_side(a);
+  CHECK(t.index.give_up_side());
+  CHECK_FALSE(t.index.has_side(b));
+  CHECK(t.index.has_side(a));
+  CHECK(t.index.give_up_side());
+  CHECK_FALSE(t.index.give_up_side());
+}
+
 TEST_CASE("page index: texts of different salts, and texts that differ late, have nodes of their own",
           "[serve]") {
   Tree t(0);

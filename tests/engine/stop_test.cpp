@@ -61,6 +61,20 @@ Stopped in_pieces(const std::string& text, const std::vector<std::string_view>& 
 
 }  // namespace
 
+TEST_CASE("stop: any of several strings matches with what is hidden, and without all of it", "[stop]") {
+  const std::string_view stops[] = {"no", "ab", "cqd"};
+  for (const auto& [text, found] :
+       {std::pair{"a\xFFqb", 1}, std::pair{"c\xFFqd", 2}, std::pair{"n\xFFqo", 0}}) {
+    CAPTURE(found);
+    StopMatcher matcher;
+    REQUIRE(matcher.open(stops).ok());
+    std::string out;
+    CHECK(matcher.push(std::string("_") + text, &out));
+    CHECK(matcher.found() == found);
+    CHECK(out == "_");
+  }
+}
+
 TEST_CASE("stop: a text that begins anew does not go on with the one before", "[stop]") {
   const std::string_view stops[] = {"ab"};
   StopMatcher matcher;

@@ -93,6 +93,11 @@ TEST_CASE("decode has five barriers a layer", "[graph]") {
     planned.open(tiny.file, {1, 1, 1, false}, 1);
     // Before embed, and between the last layer, the head and the copy of its logits.
     CHECK(planned.graph->barriers() == 5 * layers + 3);
+    uint32_t stage = 0;
+    for (const GretaGraph::Command& command : planned.graph->commands()) {
+      stage += command.barrier_before && &command != planned.graph->commands().data();
+      CHECK(command.stage == stage);
+    }
   }
 }
 
