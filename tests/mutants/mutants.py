@@ -407,7 +407,7 @@ def write_list(path, results):
         rows[mutant.key()] = [mutant.path, str(mutant.line), mutant.change, mutant.text.strip(), *result]
     equal = {(row[0], row[1]) for row in rows_of(EQUAL)}
     for row in rows.values():
-        if (row[0], row[3]) in equal:
+        if (row[0], row[3]) in equal and row[4] != "found":  # a line of the same text may be found elsewhere
             row[4:] = ["equal", ""]
     with open(path, "w") as file:
         file.write(HEAD)
