@@ -49,8 +49,8 @@ struct VulkanPhysical {
   bool has_half_sums = false;   // a cooperative matrix of that shape has sums in f16 too
   bool has_matrix = false;      // VK_KHR_cooperative_matrix
   bool has_budget = false;      // VK_EXT_memory_budget
-  // The driver cannot be loaded more than some twenty times in a process: each time takes thread-local storage
-  // that the C library does not give back. Seen with NVIDIA's 580.159.
+  // The driver cannot be loaded more than some twenty times in a process: each time takes thread-local
+  // storage that the C library does not give back. Seen with NVIDIA's 580.159.
   bool stays_loaded = false;
   // The alignment in bytes of host memory that is imported by VK_EXT_external_memory_host. 0: none is
   // imported, because the driver cannot or the device has memory of its own.

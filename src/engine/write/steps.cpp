@@ -18,7 +18,8 @@ Steps::Steps(Executor& executor, Owner& owner, Thrown thrown, size_t texts, uint
 void Steps::begin() {
   parts_.clear();
   const uint32_t rows = executor_.plan().step_tokens;
-  left_ = {executor_.plan().pass_tokens, executor_.max_outputs(rows), std::min(kGuessedRows, rows), executor_.max_hidden(rows)};
+  left_ = {executor_.plan().pass_tokens, executor_.max_outputs(rows), std::min(kGuessedRows, rows),
+           executor_.max_hidden(rows)};
 }
 
 // Guesses are verified only in steps of few rows, which cost little more than a step of one.
