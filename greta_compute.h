@@ -92,6 +92,10 @@ typedef struct greta_step {
   uint64_t owner, number;
 } greta_step;
 
+typedef struct greta_kernel {
+  uint64_t owner, number;
+} greta_kernel;
+
 typedef struct greta_compute_options {
   uint32_t struct_size;
   uint32_t device;             /* Index of greta_runtime_device. */
@@ -157,6 +161,8 @@ typedef struct greta_buffer_info {
   uint64_t bytes;
   void* mapped;                /* Where the program sees memory for upload and readback, until the buffer is
                                 * closed; NULL for memory of the device. */
+  uint64_t address;            /* By which kernels know its first byte, until it is closed; 0 for slots and
+                                * temporaries of graphs. */
 } greta_buffer_info;
 
 /* Describes a buffer.
@@ -241,9 +247,10 @@ GRETA_API greta_status greta_timeline_elapsed(greta_compute* compute, greta_time
 /* ---- tensors ----------------------------------------------------------------------------------------- */
 
 /* Types of values, by their numbers in GGUF files. Weights may have every type of GGUF that the device reads
- * (greta_type_find); all other tensors are float32. */
+ * (greta_type_find); all other tensors are float32, but those that are said to be GRETA_TYPE_I32. */
 #define GRETA_TYPE_F32 0
 #define GRETA_TYPE_F16 1
+#define GRETA_TYPE_I32 26 /* Of tokens and of the numbers of experts. */
 #define GRETA_TYPE_BF16 30
 
 /* Gives the number of a type by its name: "f32", "f16", "bf16", "q8_0", "q4_k" and so on. */
@@ -252,7 +259,7 @@ GRETA_API greta_status greta_type_find(const char* name, uint32_t* out_type);
 /* Where values lie. This struct and greta_weights have no struct_size and stay as they are. A tensor of rank
  * 0 is an operand that is absent. */
 typedef struct greta_tensor {
-  uint32_t type;               /* GRETA_TYPE_F32. */
+  uint32_t type;               /* GRETA_TYPE_F32, or GRETA_TYPE_I32. */
   uint32_t rank;               /* 1 to 4, or 0. */
   uint64_t shape[4];           /* The outermost dimension first, as in C arrays; none is 0. */
   uint64_t strides[4];         /* Values from one index of a dimension to the next; all 0: no gaps. The last
@@ -297,9 +304,12 @@ typedef struct greta_row {
   uint32_t output;             /* 1: what the model says behind this token is wanted. */
 } greta_row;
 
-/* Records which rows live from here on. No two of them may have the same position of the same sequence. The
- * list is copied before the call returns. With 64 changes of a step behind the last greta_stream_wait this
- * and greta_step_pages fail with GRETA_ERROR_FULL.
+/* The first stream that a step is used on is its stream, until that is closed; others give
+ * GRETA_ERROR_ARGUMENT.
+ *
+ * Records which rows live from here on. No two of them may have the same position of the same sequence. The
+ * list is copied before the call returns. With 64 changes of a step behind the last greta_stream_wait this,
+ * greta_step_pages and greta_step_draw fail with GRETA_ERROR_FULL.
  *
  * list  [count], at most greta_step_options.rows; those of a sequence stand together, in order of position */
 GRETA_API greta_status greta_step_set(greta_compute* compute, greta_stream stream, greta_step step,
@@ -311,6 +321,21 @@ GRETA_API greta_status greta_step_set(greta_compute* compute, greta_stream strea
 GRETA_API greta_status greta_step_pages(greta_compute* compute, greta_stream stream, greta_step step,
                                         uint32_t sequence, uint32_t first, const uint32_t* pages,
                                         uint32_t count);
+
+/* How greta_sample draws the tokens of a sequence. 0 switches a filter off. */
+typedef struct greta_draw {
+  uint32_t struct_size;
+  float temperature;           /* 0: the likeliest token; of several the one with the lowest number. */
+  float top_p;                 /* From 0 to 1: of the likeliest tokens as many as have this probability. */
+  float min_p;                 /* From 0 to 1: tokens at least this likely, compared with the likeliest. */
+  uint32_t top_k;              /* So many of the likeliest. */
+  uint32_t reserved;           /* 0. */
+  uint64_t seed;               /* Equal seeds draw equal tokens from equal logits at equal positions. */
+} greta_draw;
+
+/* Records how a sequence is drawn from here on. At first all are drawn with zeros in all fields. */
+GRETA_API greta_status greta_step_draw(greta_compute* compute, greta_stream stream, greta_step step,
+                                       uint32_t sequence, const greta_draw* draw);
 
 /* Tells operations on this stream to run over the live rows of a step, from here on. Their tensors have
  * greta_step_options.rows rows, of which the first ones live; what becomes of the others is not known. With
@@ -499,6 +524,90 @@ GRETA_API greta_status greta_attention(greta_compute* compute, greta_stream stre
                                        const greta_attention_call* call, greta_buffer scratch,
                                        uint64_t scratch_offset);
 
+typedef enum greta_gating {
+  GRETA_GATING_SOFTMAX = 0,    /* Probabilities are the softmax of all logits. */
+  GRETA_GATING_SIGMOID = 1,    /* Each is the logistic function of its logit. */
+  GRETA_GATING_MAX = 0x7fffffff
+} greta_gating;
+
+/* Chooses the `used` experts of each row with the largest probability + bias, the best first, and of equal
+ * ones that with the lower number. With groups, which are neighbours, only the best groups are chosen from; a
+ * group is as good as its best expert, or with a bias as its two best together. */
+typedef struct greta_route_call {
+  uint32_t struct_size;
+  greta_gating gating;
+  uint32_t normalise;          /* 1: weights are divided by their sum. */
+  uint32_t groups, groups_used; /* 0: 1. At most 64 groups. */
+  float scale;                 /* Of the weights; 0: 1. */
+  greta_tensor logits;         /* [rows][experts], at most 1024 experts. */
+  greta_tensor ids;            /* [rows][used] of GRETA_TYPE_I32: the experts. */
+  greta_tensor weights;        /* [rows][used] their probabilities. */
+  greta_tensor bias;           /* [experts] or absent. */
+} greta_route_call;
+
+GRETA_API greta_status greta_route_check(greta_compute* compute, const greta_route_call* call);
+GRETA_API greta_status greta_route_scratch(greta_compute* compute, const greta_route_call* call,
+                                           uint64_t* out_bytes);
+GRETA_API greta_status greta_route(greta_compute* compute, greta_stream stream, const greta_route_call* call,
+                                   greta_buffer scratch, uint64_t scratch_offset);
+
+/* y[t][j] = x[t][j] . transposed weights of expert ids[t][j] + its bias. The matrices lie behind each other:
+ * they are packed as one of [experts * n][depth], for which n is a multiple of 16. What becomes of y where an
+ * id is no expert is not known. */
+typedef struct greta_expert_linear_call {
+  uint32_t struct_size;
+  uint32_t experts;
+  greta_weights weights;       /* [n][depth] of each expert. */
+  greta_tensor x;              /* [rows][depth], the same for all experts of a row, or [rows][used][depth]. */
+  greta_tensor ids;            /* [rows][used] of GRETA_TYPE_I32. */
+  greta_tensor y;              /* [rows][used][n] */
+  greta_tensor bias;           /* [experts][n] or absent. */
+} greta_expert_linear_call;
+
+GRETA_API greta_status greta_expert_linear_check(greta_compute* compute,
+                                                 const greta_expert_linear_call* call);
+GRETA_API greta_status greta_expert_linear_scratch(greta_compute* compute,
+                                                   const greta_expert_linear_call* call,
+                                                   uint64_t* out_bytes);
+GRETA_API greta_status greta_expert_linear(greta_compute* compute, greta_stream stream,
+                                           const greta_expert_linear_call* call, greta_buffer scratch,
+                                           uint64_t scratch_offset);
+
+/* y[t] = sum over j of weights[t][j] * x[t][j], in order of j. All without gaps. */
+typedef struct greta_combine_call {
+  uint32_t struct_size;
+  uint32_t reserved;           /* 0. */
+  greta_tensor x;              /* [rows][used][width] */
+  greta_tensor weights;        /* [rows][used] */
+  greta_tensor y;              /* [rows][width] */
+} greta_combine_call;
+
+GRETA_API greta_status greta_combine_check(greta_compute* compute, const greta_combine_call* call);
+GRETA_API greta_status greta_combine_scratch(greta_compute* compute, const greta_combine_call* call,
+                                             uint64_t* out_bytes);
+GRETA_API greta_status greta_combine(greta_compute* compute, greta_stream stream,
+                                     const greta_combine_call* call, greta_buffer scratch,
+                                     uint64_t scratch_offset);
+
+/* Draws a token for each row that has an output (greta_step_draw), from the logits that greta_linear with
+ * `outputs` gives. The row of the token drawn then stands in the place of the row: its token is
+ * GRETA_TOKEN_DRAWN, and its position is one further. So a graph that ends in a draw can be run again at
+ * once. It wants greta_stream_step, and fails where a row would leave greta_step_options.positions. */
+typedef struct greta_sample_call {
+  uint32_t struct_size;
+  uint32_t reserved;           /* 0. */
+  greta_tensor logits;         /* [rows][tokens], without gaps. */
+  greta_tensor drawn;          /* [sequences][16] of GRETA_TYPE_I32: what was drawn behind position p of
+                                * sequence s is at [s][p % 16]; -1 where no logit is a number. */
+} greta_sample_call;
+
+GRETA_API greta_status greta_sample_check(greta_compute* compute, const greta_sample_call* call);
+GRETA_API greta_status greta_sample_scratch(greta_compute* compute, const greta_sample_call* call,
+                                            uint64_t* out_bytes);
+GRETA_API greta_status greta_sample(greta_compute* compute, greta_stream stream,
+                                    const greta_sample_call* call, greta_buffer scratch,
+                                    uint64_t scratch_offset);
+
 /* y = a + scale * b, of equal shapes without gaps. In place for a and for b. */
 typedef struct greta_add_call {
   uint32_t struct_size;
@@ -572,12 +681,67 @@ GRETA_API greta_status greta_softcap(greta_compute* compute, greta_stream stream
                                      const greta_softcap_call* call, greta_buffer scratch,
                                      uint64_t scratch_offset);
 
+/* ---- kernels of yours --------------------------------------------------------------------------------
+ *
+ * A kernel gets a block of at most 128 bytes: addresses of buffers (greta_buffer_info.address) and numbers.
+ * Each launch says what it touches, so it takes its place in the order of the stream like any operation. What
+ * a kernel does to other memory is not found out. */
+
+#define GRETA_BLOCK_BYTES 128
+
+/* A kernel of the CPU device. It does groups first_group .. first_group + group_count - 1, counted along x,
+ * then y, then z. Several threads call it at once. `scratch` is not for it. */
+typedef void (*greta_host_kernel)(const void* block, uint32_t first_group, uint32_t group_count,
+                                  void* scratch);
+
+typedef struct greta_kernel_code {
+  uint32_t struct_size;
+  uint32_t threads;            /* Of a group, from 1 to 1024, along x. In SPIR-V it is the specialization
+                                * constant 0, which local_size_x_id may take. */
+  const char* name;            /* Of the function in a code object; in SPIR-V that is "main", and this is for
+                                * errors. */
+  const void* code;            /* [code_bytes] SPIR-V for Vulkan, whose block is its push constants; a code
+                                * object for HIP, whose block is its argument by value; else NULL. */
+  uint64_t code_bytes;
+  greta_host_kernel function;  /* For the CPU device; else NULL. */
+} greta_kernel_code;
+
+/* Compiles a kernel. Code that is none gives GRETA_ERROR_ARGUMENT, and code that the driver refuses
+ * GRETA_ERROR_UNSUPPORTED; a driver may fail otherwise where code is not valid. Code and name are copied. */
+GRETA_API greta_status greta_kernel_open(greta_compute* compute, const greta_kernel_code* code,
+                                         greta_kernel* out_kernel);
+GRETA_API greta_status greta_kernel_close(greta_compute* compute, greta_kernel kernel);
+
+#define GRETA_ACCESS_READ 1u
+#define GRETA_ACCESS_WRITE 2u
+
+typedef struct greta_access {
+  greta_buffer buffer;
+  uint64_t offset, bytes;
+  uint32_t mode;               /* GRETA_ACCESS_READ, GRETA_ACCESS_WRITE, or both. */
+  uint32_t reserved;           /* 0. */
+} greta_access;
+
+typedef struct greta_kernel_launch_options {
+  uint32_t struct_size;
+  uint32_t groups[3];          /* Their product is from 1 to 2^32 - 1. */
+  const void* block;           /* [block_bytes] */
+  size_t block_bytes;          /* At most GRETA_BLOCK_BYTES, and a multiple of 4. */
+  const greta_access* accesses; /* [access_count] all that the kernel may touch. */
+  size_t access_count;         /* At most 64. */
+} greta_kernel_launch_options;
+
+/* Records a launch. It cannot be part of a graph. */
+GRETA_API greta_status greta_kernel_launch(greta_compute* compute, greta_stream stream, greta_kernel kernel,
+                                           const greta_kernel_launch_options* options);
+
 /* ---- graphs: plans that are replayed ----------------------------------------------------------------- */
 
 /* Begins a graph on this stream. Until greta_graph_end, operations and copies on the stream are recorded into
  * the graph and do not run. Others give GRETA_ERROR_ARGUMENT there: fills, packing, submits, waits, signals.
  * Scratch is part of the graph, and the scratch of a call is not looked at. What a call refuses leaves the
- * graph as it was. */
+ * graph as it was. Calls that follow each other directly may become one launch, where only temporaries lie
+ * between them; results are then those of single calls within the limits of docs/numerics.md. */
 GRETA_API greta_status greta_graph_begin(greta_compute* compute, greta_stream stream);
 
 /* Gives the graph that is being recorded a buffer of its own, for what one call makes and another one reads.

@@ -46,9 +46,12 @@ class LlamaLayer {
 
  private:
   greta_tensor attention_block() {
-    const greta_tensor in = norm(x_), q = linear(0, in), k = linear(1, in), v = linear(2, in);
-    rotate(q, kHeads), rotate(k, kKvHeads);
-    store(k, keys_), store(v, values_);
+    const greta_tensor in = norm(x_), q = linear(0, in);
+    rotate(q, kHeads);
+    const greta_tensor k = linear(1, in);
+    rotate(k, kKvHeads), store(k, keys_);
+    const greta_tensor v = linear(2, in);
+    store(v, values_);
     const greta_tensor attended = between(kHeads * kHead), h = between(kWidth);
     auto attend = sized<greta_attention_call>();
     attend.q = heads_of(q, kHeads), attend.y = heads_of(attended, kHeads);

@@ -166,9 +166,9 @@ static greta_graph record(greta_tensor x, greta_tensor y, const struct layer* l)
   OPTIONS(greta_gate_call, activate);
   need(greta_graph_begin(compute, stream));
   in = norm(x, l->gain);
-  q = linear(&l->query, in, rows), k = linear(&l->key, in, rows), v = linear(&l->value, in, rows);
-  rotate(q, kHeads, l->table), rotate(k, kKvHeads, l->table);
-  store(k, l->keys), store(v, l->values);
+  q = linear(&l->query, in, rows), rotate(q, kHeads, l->table); /* calls in a row may be one launch */
+  k = linear(&l->key, in, rows), rotate(k, kKvHeads, l->table), store(k, l->keys);
+  v = linear(&l->value, in, rows), store(v, l->values);
   h = between(rows, kWidth);
   add(x, linear(&l->output, attention(q, l->keys, l->values), rows), h);
   in = norm(h, l->gain);

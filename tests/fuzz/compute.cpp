@@ -131,7 +131,12 @@ struct Run {
     greta_step made;
     greta_row list[8];
     uint32_t pages[4];
-    switch (tape.below(5)) {
+    Odd<greta_draw> draw;
+    switch (tape.below(6)) {
+      case 3:
+        draw->temperature = tape.below(2), draw->top_k = tape.below(5);
+        ok(greta_step_draw(compute, stream, old, tape.below(4), draw.change(tape)));
+        return;
       case 0:
         options->rows = tape.below(8) ? 1 + tape.below(6) : uint32_t(tape.number());
         options->sequences = 1 + tape.below(3), options->positions = 1 + tape.below(70);
@@ -176,9 +181,41 @@ struct Run {
     const bool done = ok(record(compute, streams.pick(tape), &call.value, memory, at));
     if (done && !fits) __builtin_trap();
   }
+  static greta_tensor integers(greta_tensor of) {
+    of.type = GRETA_TYPE_I32;
+    return of;
+  }
+  void expert_operation() {
+    const uint64_t experts = 1 + tape.below(4), used = 1 + tape.below(2);
+    const greta_tensor ids = integers(tensor(2, used));
+    switch (tape.below(3)) {
+      case 0: {
+        Odd<greta_route_call> call;
+        call->logits = tensor(2, experts), call->ids = ids, call->weights = tensor(2, used);
+        call->groups = tape.below(3), call->normalise = tape.below(2);
+        return operate(call, greta_route_check, greta_route_scratch, greta_route);
+      }
+      case 1: {
+        Odd<greta_expert_linear_call> call;
+        call->experts = uint32_t(experts), call->weights = weights(), call->ids = ids;
+        call->x = tensor(), call->y = tensor(3, inner), call->y.shape[1] = used;
+        return operate(call, greta_expert_linear_check, greta_expert_linear_scratch, greta_expert_linear);
+      }
+      default: {
+        Odd<greta_combine_call> call;
+        call->x = tensor(3), call->weights = tensor(2, 2), call->y = tensor();
+        return operate(call, greta_combine_check, greta_combine_scratch, greta_combine);
+      }
+    }
+  }
   // Of those that want a step.
   void step_operation() {
-    switch (tape.below(3)) {
+    switch (tape.below(4)) {
+      case 2: {
+        Odd<greta_sample_call> call;
+        call->logits = tensor(), call->drawn = integers(tensor(2, 16)), call->drawn.shape[0] = 3;
+        return operate(call, greta_sample_check, greta_sample_scratch, greta_sample);
+      }
       case 0: {
         Odd<greta_embed_call> call;
         call->table = weights(), call->y = tensor();
@@ -197,11 +234,17 @@ struct Run {
       }
     }
   }
+  void softcap() {
+    Odd<greta_softcap_call> call;
+    call->x = tensor(), call->y = tape.below(2) ? call->x : tensor(),
+    call->cap = tape.below(2) ? 0 : tape.real();
+    return operate(call, greta_softcap_check, greta_softcap_scratch, greta_softcap);
+  }
   void operation() {
     rows = 1 + tape.below(tape.below(8) ? 6 : 40), width = 4 * (1 + tape.below(8)),
     inner = 1 + tape.below(12);
     if (tape.below(2)) width = 32;
-    switch (tape.below(9)) {
+    switch (tape.below(10)) {
       case 0: {
         Odd<greta_linear_call> call;
         call->weights = weights(), call->x = tensor(), call->y = tensor(2, inner);
@@ -249,12 +292,10 @@ struct Run {
       }
       case 7:
         return step_operation();
-      default: {
-        Odd<greta_softcap_call> call;
-        call->x = tensor(), call->y = tape.below(2) ? call->x : tensor(),
-        call->cap = tape.below(2) ? 0 : tape.real();
-        return operate(call, greta_softcap_check, greta_softcap_scratch, greta_softcap);
-      }
+      case 8:
+        return expert_operation();
+      default:
+        return softcap();
     }
   }
   void look() {

@@ -118,7 +118,8 @@ greta_status greta_buffer_describe(const greta_compute* compute, greta_buffer ha
     greta_buffer_info info = {};
     info.memory = buffer->memory;
     info.bytes = buffer->slice.bytes;
-    if (info.memory != GRETA_MEMORY_DEVICE)
+    info.address = buffer->graph ? 0 : buffer->slice.address();
+    if (info.memory != GRETA_MEMORY_DEVICE && !buffer->graph)
       info.mapped = static_cast<uint8_t*>(buffer->slice.buffer->mapped) + buffer->slice.offset;
     return write_result(info, out_info);
   });

@@ -6,7 +6,7 @@ using namespace greta;
 
 namespace {
 
-constexpr const char* kKindNames[] = {"buffer", "stream", "timeline", "graph", "step"};
+constexpr const char* kKindNames[] = {"buffer", "stream", "timeline", "graph", "step", "kernel"};
 static_assert(std::size(kKindNames) == size_t(Object::Kind::count));
 
 uint64_t number_of(uint64_t place, uint32_t generation) { return uint64_t(generation) << 32 | place; }
@@ -121,6 +121,10 @@ Status greta_compute::find(greta_graph handle, std::shared_ptr<GraphObject>* out
 
 Status greta_compute::find(greta_step handle, std::shared_ptr<StepObject>* out) const {
   return find_object(*this, handle, Object::Kind::Step, out);
+}
+
+Status greta_compute::find(greta_kernel handle, std::shared_ptr<KernelObject>* out) const {
+  return find_object(*this, handle, Object::Kind::Kernel, out);
 }
 
 greta_status greta_compute_open(greta_runtime* runtime, const greta_compute_options* given,

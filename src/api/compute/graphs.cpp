@@ -20,7 +20,26 @@ GraphObject::GraphObject(greta_compute& compute, uint64_t serial_number)
 Status GraphObject::copy(const Slice& to, const Slice& from, const std::shared_ptr<BufferObject>& target,
                          const std::shared_ptr<BufferObject>& source) {
   const std::shared_ptr<BufferObject> buffers[] = {target, source};
-  return add(buffers, [&](GretaGraph& plan) { return plan.copy(to, from); });
+  std::vector<GraphCall> copies(1);
+  copies[0].to = to, copies[0].from = from;
+  add(buffers, std::move(copies));
+  return {};
+}
+
+void GraphObject::add(std::span<const std::shared_ptr<BufferObject>> buffers,
+                      std::vector<GraphCall>&& calls) {
+  calls_.reserve(calls_.size() + calls.size());
+  for (const std::shared_ptr<BufferObject>& buffer : buffers) uses_.try_emplace(buffer.get(), buffer);
+  calls_.insert(calls_.end(), calls.begin(), calls.end());
+}
+
+Status GraphObject::plan_calls() {
+  if (calls_.empty()) return fail(Code::Argument, "nothing was recorded into the graph");
+  GRETA_TRY(Fusing(calls_, [&](const Slice& slice) {
+              return slice.buffer && slice.buffer == temporaries_;
+            }).add_to(plan_));
+  calls_ = {};
+  return plan_.finish();
 }
 
 Status GraphObject::need_counters(greta_compute& compute, Slice* out) {
@@ -45,6 +64,7 @@ std::shared_ptr<BufferObject> GraphObject::make_temporary(greta_compute& compute
   auto made = std::make_shared<BufferObject>(compute.memories, GRETA_MEMORY_DEVICE);
   made->graph = serial;
   made->slice = plan_.temporary(bytes);
+  temporaries_ = made->slice.buffer;
   uses_.try_emplace(made.get(), made);
   return made;
 }
@@ -80,9 +100,7 @@ void GraphObject::note_uses() {
 }
 
 Status GraphObject::finish(greta_compute& compute, StreamObject& on) {
-  if (broken_) return fail(Code::Argument, "the graph is incomplete, since a call of it has failed");
-  if (plan_.commands().empty()) return fail(Code::Argument, "nothing was recorded into the graph");
-  GRETA_TRY(plan_.finish());
+  GRETA_TRY(plan_calls());
   Slice arena;
   if (const uint64_t bytes = plan_.arena_bytes()) {
     auto made = std::make_unique<BufferObject>(compute.memories, GRETA_MEMORY_DEVICE);
@@ -194,6 +212,7 @@ Status GraphObject::run(greta_compute& compute, StreamObject& on,
                         std::span<const greta_graph_binding> bindings) const {
   std::vector<Slice> bound(slots_.size());
   GRETA_TRY(bind(compute, bindings, on, &bound));
+  for (const auto& step : draws) GRETA_TRY(step->draw(on));
   return recorded(on, [&]() -> Status {
     GRETA_TRY(captured_ ? plan_.run(*on.stream) : record(on, bound));
     on.hazards.all();

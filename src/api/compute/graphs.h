@@ -1,6 +1,7 @@
 // A graph of greta_compute.h: a plan of GretaGraph over buffers, temporaries and slots.
 #pragma once
-#include "api/compute/objects.h"
+#include "api/compute/fusing.h"
+#include "api/compute/step.h"
 
 namespace greta {
 
@@ -10,14 +11,10 @@ class GraphObject final : public Object {
 
   // While it is recorded.
 
-  // Adds what body(GretaGraph&) -> Status adds, which uses these buffers. If that fails, the graph is broken.
-  template <class Body>
-  Status add(std::span<const std::shared_ptr<BufferObject>> buffers, Body&& body) {
-    for (const std::shared_ptr<BufferObject>& buffer : buffers) uses_.try_emplace(buffer.get(), buffer);
-    const Status status = guarded([&] { return body(plan_); });
-    if (!status.ok()) broken_ = true;
-    return status;
-  }
+  // Adds calls, which use these buffers.
+  void add(std::span<const std::shared_ptr<BufferObject>> buffers, std::vector<GraphCall>&& calls);
+  // Gives a call that wants working memory some of the graph's.
+  void give_scratch(GraphCall& to) { greta::give_scratch(to.call, to.bucket, plan_); }
   Status copy(const Slice& to, const Slice& from, const std::shared_ptr<BufferObject>& target,
               const std::shared_ptr<BufferObject>& source);
   Status need_counters(greta_compute& compute, Slice* out);
@@ -37,6 +34,7 @@ class GraphObject final : public Object {
   std::string text() const;
 
   const uint64_t serial;
+  std::vector<std::shared_ptr<StepObject>> draws;  // the step of each call that draws tokens
   // The handles that it gave out, to be closed.
   std::vector<uint64_t> temporary_handles, slot_handles;
 
@@ -46,6 +44,7 @@ class GraphObject final : public Object {
     Access::Mode mode = Access::kRead;
   };
   uint32_t slot_of(const Slice& slice) const;  // slots_.size() where it is in none
+  Status plan_calls();
   void note_uses();
   Status bind(const greta_compute& compute, std::span<const greta_graph_binding> bindings,
               StreamObject& stream, std::vector<Slice>* out) const;
@@ -60,8 +59,10 @@ class GraphObject final : public Object {
   std::unique_ptr<BufferObject> counters_, arena_;
   Buffer stand_in_;  // for what slots will be bound to
   std::vector<Slot> slots_;
-  std::vector<Access> real_;  // what it touches beside slots and its own memory
-  bool broken_ = false, captured_ = false;
+  std::vector<Access> real_;             // what it touches beside slots and its own memory
+  std::vector<GraphCall> calls_;         // while it is recorded
+  const Buffer* temporaries_ = nullptr;  // stands for their memory
+  bool captured_ = false;
   GretaGraph plan_;  // declared last, since it is destroyed before what it uses
 };
 

@@ -15,7 +15,7 @@
 namespace greta {
 
 struct Object {
-  enum class Kind : uint8_t { Buffer, Stream, Timeline, Graph, Step, count };
+  enum class Kind : uint8_t { Buffer, Stream, Timeline, Graph, Step, Kernel, count };
   explicit Object(Kind of) : kind(of) {}
   virtual ~Object() = default;
   const Kind kind;
@@ -59,6 +59,7 @@ struct BufferObject final : Object {
 
 class GraphObject;
 class StepObject;
+class KernelObject;
 
 struct TimelineObject;
 
@@ -90,6 +91,7 @@ struct StreamObject final : Object {
   Hazards hazards;
   std::vector<Call> calls;        // of the launch that is being made
   uint64_t flops = 0;             // since the last submit
+  uint64_t forgets = 0;           // how often recorded work was forgotten
   std::atomic<bool> busy{false};  // a thread is in a call with it
 };
 
@@ -122,6 +124,21 @@ struct TimelineObject final : Object {
   Signal ring_[GRETA_TIMELINE_SIGNALS];
   uint64_t count_ = 0, done_ = 0;  // signals so far, and how many of them the host has waited for
   uint64_t signaller_ = 0;         // the number of the stream
+};
+
+// A kernel of the caller.
+class KernelObject final : public Object {
+ public:
+  explicit KernelObject(Device& device) : Object(Kind::Kernel), device_(device) {}
+  ~KernelObject() override;
+  Status open(const greta_kernel_code& options);
+  greta::Kernel kernel;
+  std::vector<uint8_t> packed;  // its code, until it is loaded
+
+ private:
+  Device& device_;
+  std::string name_;
+  uint32_t threads_ = 0;
 };
 
 // The open objects of a compute, by the number in their handle. A number is a place in the table and the
@@ -159,6 +176,7 @@ struct greta_compute {
   greta::Status find(greta_timeline handle, std::shared_ptr<greta::TimelineObject>* out) const;
   greta::Status find(greta_graph handle, std::shared_ptr<greta::GraphObject>* out) const;
   greta::Status find(greta_step handle, std::shared_ptr<greta::StepObject>* out) const;
+  greta::Status find(greta_kernel handle, std::shared_ptr<greta::KernelObject>* out) const;
   // Opens and closes handles.
   template <class Handle>
   greta::Status add(const std::shared_ptr<greta::Object>& object, Handle* out) {
@@ -226,14 +244,14 @@ template <class Body>
 Status recorded(StreamObject& stream, Body&& body) {
   Recording recording(*stream.stream);
   struct Forgotten {
-    Hazards* hazards;
+    StreamObject* stream;
     ~Forgotten() {
-      if (hazards) hazards->all();
+      if (stream) stream->hazards.all(), ++stream->forgets;
     }
-  } forgotten{&stream.hazards};
+  } forgotten{&stream};
   GRETA_TRY(within(guarded(body), "what the stream recorded since its last submit is forgotten"));
   recording.keep();
-  forgotten.hazards = nullptr;
+  forgotten.stream = nullptr;
   return {};
 }
 

@@ -1,6 +1,7 @@
 // The functions of greta_compute.h for the rows of a step.
 #include "api/compute/step.h"
 
+#include <cmath>
 #include <cstddef>
 
 using namespace greta;
@@ -16,7 +17,9 @@ constexpr uint32_t kMostPositions = 1u << 24;
 // a StepRow and which output it has.
 constexpr uint64_t kStepHeadBytes = offsetof(StepState, row);
 
-uint64_t upload_bytes(uint32_t rows) { return kStepHeadBytes + rows * (sizeof(StepRow) + sizeof(uint32_t)); }
+uint64_t upload_bytes(uint32_t rows) {
+  return std::max(kStepHeadBytes + rows * (sizeof(StepRow) + sizeof(uint32_t)), sizeof(SampleParams));
+}
 
 uint32_t sequence_pages_of(const greta_step_options& o) {
   return uint32_t(divide_up(o.positions, kPageTokens));
@@ -124,7 +127,40 @@ Status StepObject::set(StreamObject& stream, std::span<const greta_row> list) {
   memcpy(made.head, head, sizeof head);
   const Piece pieces[] = {{0, &made, kStepHeadBytes + list.size() * sizeof(StepRow)},
                           {offsetof(StepState, output_row), output_row, outputs * sizeof(uint32_t)}};
-  return send(stream, pieces);
+  GRETA_TRY(send(stream, pieces));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  furthest_ = 0;
+  for (const greta_row& row : list) furthest_ = std::max<uint64_t>(furthest_, row.position);
+  forgets_ = stream.forgets;
+  return {};
+}
+
+Status StepObject::draw(const StreamObject& stream) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (forgets_ != stream.forgets)
+    return fail(Code::Argument, "sample: the stream has forgotten work, so the step must be set again");
+  if (furthest_ + 1 >= positions)
+    return fail(Code::Argument, "sample: a row at position %llu would leave the %u of its sequence",
+                (unsigned long long)furthest_, positions);
+  ++furthest_;
+  return {};
+}
+
+Status StepObject::set_draw(StreamObject& stream, uint32_t sequence, const greta_draw& given) {
+  GRETA_TRY(check_reserved(given.reserved));
+  if (sequence >= sequences)
+    return fail(Code::Argument, "step: sequence %u, there are %u", sequence, sequences);
+  const auto share = [](float value) { return value >= 0 && value <= 1; };
+  if (!(given.temperature >= 0) || !std::isfinite(given.temperature) || !share(given.top_p) ||
+      !share(given.min_p))
+    return fail(Code::Argument, "step: a temperature of %g, top_p %g and min_p %g", double(given.temperature),
+                double(given.top_p), double(given.min_p));
+  SampleParams params = {};
+  params.temperature = given.temperature;
+  params.top_p = given.top_p, params.min_p = given.min_p, params.top_k = given.top_k;
+  params.seed_low = uint32_t(given.seed), params.seed_high = uint32_t(given.seed >> 32);
+  const Piece piece = {offsetof(StepState, sample) + sequence * sizeof params, &params, sizeof params};
+  return send(stream, {&piece, 1});
 }
 
 Status StepObject::set_pages(StreamObject& stream, uint32_t sequence, uint32_t first,
@@ -141,6 +177,18 @@ Status StepObject::set_pages(StreamObject& stream, uint32_t sequence, uint32_t f
     const Piece piece = {table_at(sequence, uint32_t(first + at)), some.data(), some.size_bytes()};
     GRETA_TRY(send(stream, {&piece, 1}));
   }
+  return {};
+}
+
+Status use_step(const greta_compute& compute, const StreamObject& stream, StepObject& step) {
+  const std::lock_guard<std::mutex> lock(step.mutex_);
+  if (stream.number == step.stream_) return {};
+  std::shared_ptr<StreamObject> other;
+  if (step.stream_ && compute.find(greta_stream{compute.owner, step.stream_}, &other).ok())
+    return fail(Code::Argument, "step: it is used on stream %llx, not on stream %llx",
+                (unsigned long long)step.stream_, (unsigned long long)stream.number);
+  step.stream_ = stream.number;
+  step.furthest_ = step.positions;  // not known until rows are set
   return {};
 }
 
@@ -176,6 +224,7 @@ static greta_status change_step(greta_compute* compute, greta_stream handle, gre
     return on_stream(*compute, handle, [&](StreamObject& stream) -> Status {
       std::shared_ptr<StepObject> found;
       GRETA_TRY(compute->find(step, &found));
+      GRETA_TRY(use_step(*compute, stream, *found));
       return body(stream, *found);
     });
   });
@@ -186,6 +235,16 @@ greta_status greta_step_set(greta_compute* compute, greta_stream handle, greta_s
   return change_step(compute, handle, step, [&](StreamObject& stream, StepObject& changed) -> Status {
     if (count) GRETA_TRY(need(list, "list"));
     return changed.set(stream, {list, count});
+  });
+}
+
+greta_status greta_step_draw(greta_compute* compute, greta_stream handle, greta_step step, uint32_t sequence,
+                             const greta_draw* draw) {
+  return change_step(compute, handle, step, [&](StreamObject& stream, StepObject& changed) -> Status {
+    greta_draw given;
+    GRETA_TRY(need(draw, "draw"));
+    GRETA_TRY(read_options(draw, &given));
+    return changed.set_draw(stream, sequence, given);
   });
 }
 
@@ -203,6 +262,7 @@ greta_status greta_stream_step(greta_compute* compute, greta_stream handle, gret
     return on_stream(*compute, handle, [&](StreamObject& stream) -> Status {
       std::shared_ptr<StepObject> found;
       if (step.number) GRETA_TRY(compute->find(step, &found));
+      if (found) GRETA_TRY(use_step(*compute, stream, *found));
       stream.step = std::move(found);
       return {};
     });

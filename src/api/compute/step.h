@@ -11,6 +11,9 @@ class StepObject final : public Object {
 
   // Record changes.
   Status set(StreamObject& stream, std::span<const greta_row> list);
+  Status set_draw(StreamObject& stream, uint32_t sequence, const greta_draw& draw);
+  // What is recorded next moves rows one position further. Fails where one would leave its sequence.
+  Status draw(const StreamObject& stream);
   Status set_pages(StreamObject& stream, uint32_t sequence, uint32_t first, std::span<const uint32_t> pages);
 
   const Slice& state() const { return state_->slice; }
@@ -29,6 +32,7 @@ class StepObject final : public Object {
   };
   static constexpr size_t kMostOnTheWay = 64;
   Status send(StreamObject& stream, std::span<const Piece> pieces);
+  friend Status use_step(const greta_compute& compute, const StreamObject& stream, StepObject& step);
   Status take_upload(std::shared_ptr<BufferObject>* out);
   uint64_t table_at(uint32_t sequence, uint32_t entry) const {
     return sizeof(StepState) + (uint64_t(sequence) * sequence_pages + entry) * sizeof(uint32_t);
@@ -37,9 +41,15 @@ class StepObject final : public Object {
 
   Memories& memories_;
   std::shared_ptr<BufferObject> state_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;       // of what follows
+  uint64_t stream_ = 0;    // the number of the one that it is used on
+  uint64_t furthest_ = 0;  // position of a row that lives
+  uint64_t forgets_ = 0;   // of the stream when that was known
   // What is on the way to the device: those that no stream uses any more are free.
   std::vector<std::shared_ptr<BufferObject>> uploads_;
 };
+
+// Fails while another stream, which is open, is the step's.
+Status use_step(const greta_compute& compute, const StreamObject& stream, StepObject& step);
 
 }  // namespace greta

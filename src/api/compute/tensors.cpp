@@ -22,10 +22,10 @@ struct ShapeText {
   }
 };
 
-Status read_shape(const greta_tensor& given, TensorView* out) {
-  if (given.type != GRETA_TYPE_F32)
-    return fail(Code::Unsupported, "%s: values of type %u, only float32 (%d) is computed with", out->role,
-                given.type, GRETA_TYPE_F32);
+Status read_shape(const greta_tensor& given, uint32_t type, TensorView* out) {
+  if (given.type != type)
+    return fail(Code::Unsupported, "%s: values of type %u, only %s (%u) are computed with here", out->role,
+                given.type, type == GRETA_TYPE_I32 ? "integers" : "float32", type);
   if (!given.rank || given.rank > kMostDimensions)
     return fail(Code::Argument, "%s: a rank of %u, from 1 to %u are allowed", out->role, given.rank,
                 kMostDimensions);
@@ -68,11 +68,12 @@ Status read_strides(const greta_tensor& given, TensorView* out) {
 
 }  // namespace
 
-Status read_tensor(const greta_compute& compute, const greta_tensor& given, const char* role,
-                   TensorView* out) {
+Status read_tensor(const greta_compute& compute, const greta_tensor& given, const char* role, TensorView* out,
+                   uint32_t type) {
+  static_assert(sizeof(float) == sizeof(uint32_t));
   *out = {};
   out->role = role;
-  GRETA_TRY(read_shape(given, out));
+  GRETA_TRY(read_shape(given, type, out));
   GRETA_TRY(read_strides(given, out));
   GRETA_TRY(within(compute.find(given.buffer, &out->buffer), "%s", role));
   if (given.offset % kTensorAlignment)
@@ -132,6 +133,26 @@ Status need_dense(const TensorView& tensor, const RowsView& rows) {
               tensor.role, Number(rows.heads * rows.width), Number(rows.stride));
 }
 
+Status need_shape(const TensorView& tensor, std::initializer_list<uint64_t> shape) {
+  uint64_t over = 1;
+  bool same = tensor.rank == shape.size();
+  for (uint32_t d = tensor.rank; same && d-- > 0;) {
+    const uint64_t wanted = shape.begin()[d];
+    same = (!wanted || tensor.shape[d] == wanted) && (tensor.shape[d] == 1 || tensor.strides[d] == over);
+    over *= tensor.shape[d];
+  }
+  if (same) return {};
+  char text[96] = "";
+  size_t used = 0;
+  for (const uint64_t wanted : shape) {
+    const int wrote =
+        format_text(text + used, sizeof text - used, wanted ? "[%llu]" : "[any]", Number(wanted));
+    if (wrote > 0) used = std::min(used + size_t(wrote), sizeof text - 1);
+  }
+  return fail(Code::Argument, "%s: a tensor %s, expected %s without gaps", tensor.role,
+              ShapeText(tensor).text, text);
+}
+
 Status need_same_shape(const TensorView& a, const TensorView& b) {
   if (a.rank == b.rank && std::equal(a.shape, a.shape + a.rank, b.shape)) return {};
   return fail(Code::Argument, "%s is %s, and %s is %s", a.role, ShapeText(a).text, b.role, ShapeText(b).text);
@@ -150,7 +171,7 @@ Status need_apart(const TensorView& y, const TensorView& x, bool in_place) {
 }
 
 Status read_weights(const greta_compute& compute, const greta_weights& given, bool anywhere,
-                    std::shared_ptr<BufferObject>* buffer, Tensor* out) {
+                    std::shared_ptr<BufferObject>* buffer, Tensor* out, uint32_t count) {
   QuantType type;
   const QuantInfo* const info = quant_from_gguf(given.type, &type);
   if (!info) return fail(Code::Argument, "weights: there is no type %u", given.type);
@@ -162,7 +183,7 @@ Status read_weights(const greta_compute& compute, const greta_weights& given, bo
                 Number(given.depth), info->name, info->block);
   if (given.layout > uint32_t(Layout::Planes))
     return fail(Code::Argument, "weights: there is no layout %u", given.layout);
-  *out = {type, Layout(given.layout), uint32_t(given.n), uint32_t(given.depth), 1, {}, nullptr};
+  *out = {type, Layout(given.layout), uint32_t(given.n), uint32_t(given.depth), count, {}, nullptr};
   if (out->layout != Layout::Gguf && !packing_row(type, out->layout, compute.recipes.filter()))
     return fail(Code::Unsupported, "weights: this device has no layout %u (%s) for %s", given.layout,
                 layout_name(out->layout), info->name);
@@ -171,8 +192,8 @@ Status read_weights(const greta_compute& compute, const greta_weights& given, bo
   if (given.offset % kWeightAlignment)
     return fail(Code::Argument, "weights: the offset %llu is no multiple of %llu", Number(given.offset),
                 Number(kWeightAlignment));
-  return slice_of(**buffer, "weights", given.offset, tensor_bytes(type, out->layout, out->n, out->depth, 1),
-                  &out->slice);
+  return slice_of(**buffer, "weights", given.offset,
+                  tensor_bytes(type, out->layout, out->n, out->depth, count), &out->slice);
 }
 
 }  // namespace greta

@@ -7,7 +7,7 @@ namespace greta {
 constexpr uint32_t kMostDimensions = 4;
 constexpr uint64_t kTensorAlignment = 16, kWeightAlignment = 256;
 
-// A tensor of float32 values whose last dimension is dense, and which lies in its buffer.
+// A tensor of float32 values or of integers, whose last dimension is dense, and which lies in its buffer.
 struct TensorView {
   const char* role = "";  // "x", for errors
   std::shared_ptr<BufferObject> buffer;
@@ -24,8 +24,10 @@ struct RowsView {
   bool dense() const { return rows == 1 || stride == heads * width; }
 };
 
-Status read_tensor(const greta_compute& compute, const greta_tensor& given, const char* role,
-                   TensorView* out);
+Status read_tensor(const greta_compute& compute, const greta_tensor& given, const char* role, TensorView* out,
+                   uint32_t type = GRETA_TYPE_F32);
+// Fails unless it has these dimensions and no gaps; 0 is any number.
+Status need_shape(const TensorView& tensor, std::initializer_list<uint64_t> shape);
 // The same for a vector of so many values. Where it is optional, rank 0 means that it is absent.
 Status read_vector(const greta_compute& compute, const greta_tensor& given, const char* role, uint64_t values,
                    bool optional, TensorView* out);
@@ -37,8 +39,9 @@ Status need_same_shape(const TensorView& a, const TensorView& b);
 // Fails where y overlaps x, unless they are the same tensor and `in_place` allows that.
 Status need_apart(const TensorView& y, const TensorView& x, bool in_place);
 
-// What a greta_weights describes. It lies in its buffer, unless `anywhere` says that it has none yet.
+// What a greta_weights describes, or so many of them behind each other. It lies in its buffer, unless
+// `anywhere` says that it has none yet.
 Status read_weights(const greta_compute& compute, const greta_weights& given, bool anywhere,
-                    std::shared_ptr<BufferObject>* buffer, Tensor* out);
+                    std::shared_ptr<BufferObject>* buffer, Tensor* out, uint32_t count = 1);
 
 }  // namespace greta

@@ -42,11 +42,16 @@ Status take_step(const StreamObject& stream, Work& work) {
   if (work.rows != step->capacity)
     return fail(Code::Argument, "%s: tensors of %llu rows, the stream's step has %u", name,
                 (unsigned long long)work.rows, step->capacity);
-  if (work.most_pages < step->pages || work.most_positions < step->positions)
-    return fail(Code::Argument,
-                "%s: %llu pages and %llu positions; the stream's step has up to %u pages and %u positions",
-                name, (unsigned long long)work.most_pages, (unsigned long long)work.most_positions,
-                step->pages, step->positions);
+  const struct {
+    const char* what;
+    uint64_t most, wanted;
+  } kinds[] = {{"pages", work.most_pages, step->pages},
+               {"positions", work.most_positions, step->positions},
+               {"sequences", work.most_sequences, step->sequences}};
+  for (const auto& kind : kinds)
+    if (kind.most < kind.wanted)
+      return fail(Code::Argument, "%s: room for %llu %s, the stream's step has %llu", name,
+                  (unsigned long long)kind.most, kind.what, (unsigned long long)kind.wanted);
   work.row_bytes[kTable] = 0;  // rows read it anywhere
   work.step = step->state();
   work.use(step->buffer());
@@ -97,35 +102,37 @@ Status plan_work(greta_compute& compute, const Work& work, uint64_t* out_scratch
 }
 
 // What the kernels know of the rows of a launch.
-static Status step_of(greta_compute& compute, const Work& work, uint32_t rows, Slice* out) {
+static Status step_of(greta_compute& compute, const Work& work, bool counts_rows, uint32_t rows, Slice* out) {
   if (work.step.buffer) {
     *out = work.step;
     return {};
   }
-  return work.counts_rows ? compute.recipes.live_rows(rows, out) : compute.recipes.numbered_rows(out);
+  return counts_rows ? compute.recipes.live_rows(rows, out) : compute.recipes.numbered_rows(out);
 }
 
-// Adds the launches to the graph that the stream records.
+// Adds the launches to the graph that the stream records. Calls that may share a launch have the same step
+// and the same bucket, so all but rotations count their rows.
 static Status add_work(greta_compute& compute, GraphObject& graph, const Work& work) {
   uint64_t unused;
   Slice step, counters;
+  const bool counts_rows = work.step.buffer || work.call.op != Op::Rope;
   GRETA_TRY(plan_work(compute, work, &unused));
-  GRETA_TRY(step_of(compute, work, 1, &step));
+  GRETA_TRY(step_of(compute, work, counts_rows, 1, &step));
   if (takes_counters(work.call.op)) GRETA_TRY(graph.need_counters(compute, &counters));
   GRETA_TRY(graph.can_hold(work.call.weight.slice));
-  return graph.add({work.uses.data(), work.use_count}, [&](GretaGraph& plan) -> Status {
-    for (uint64_t first = 0; first < work.rows; first += kMostRows) {
-      const uint32_t rows = uint32_t(std::min(kMostRows, work.rows - first)), bucket = bucket_of(work, rows);
-      Call call = work.call;
-      for (uint32_t s = 0; s < kSlotCount; ++s)
-        call.slot[s] = rows_of(call.slot[s], work.row_bytes[s], first, rows);
-      call.slot[kCounters] = counters;
-      GRETA_TRY(step_of(compute, work, rows, &call.slot[kStep]));
-      give_scratch(call, bucket, plan);
-      GRETA_TRY(plan.add({&call, 1}, bucket));
-    }
-    return {};
-  });
+  std::vector<GraphCall> calls;
+  for (uint64_t first = 0; first < work.rows; first += kMostRows) {
+    const uint32_t rows = uint32_t(std::min(kMostRows, work.rows - first));
+    GraphCall made = {work.call, counts_rows ? token_bucket(rows) : rows};
+    for (uint32_t s = 0; s < kSlotCount; ++s)
+      made.call.slot[s] = rows_of(work.call.slot[s], work.row_bytes[s], first, rows);
+    made.call.slot[kCounters] = counters;
+    GRETA_TRY(step_of(compute, work, counts_rows, rows, &made.call.slot[kStep]));
+    graph.give_scratch(made);
+    calls.push_back(made);
+  }
+  graph.add({work.uses.data(), work.use_count}, std::move(calls));
+  return {};
 }
 
 Status record_work(greta_compute& compute, StreamObject& stream, const Work& given, greta_buffer scratch,
@@ -133,11 +140,16 @@ Status record_work(greta_compute& compute, StreamObject& stream, const Work& giv
   Work work = given;
   GRETA_TRY(take_step(stream, work));
   for (uint32_t i = 0; i < work.use_count; ++i) GRETA_TRY(stream.can_use(*work.uses[i]));
-  if (stream.graph) return add_work(compute, *stream.graph, work);
+  const bool draws = work.call.op == Op::Sample;
+  if (stream.graph) {
+    GRETA_TRY(add_work(compute, *stream.graph, work));
+    if (draws) stream.graph->draws.push_back(stream.step);
+    return {};
+  }
   Slice step, counters, arena;
   std::shared_ptr<BufferObject> arena_buffer;
   uint64_t scratch_bytes;
-  GRETA_TRY(step_of(compute, work, 1, &step));
+  GRETA_TRY(step_of(compute, work, work.counts_rows, 1, &step));
   if (takes_counters(work.call.op)) GRETA_TRY(stream.need_counters(compute, &counters));
   GRETA_TRY(plan_work(compute, work, &scratch_bytes));
   if (scratch_bytes)
@@ -145,6 +157,7 @@ Status record_work(greta_compute& compute, StreamObject& stream, const Work& giv
   if (arena_buffer) GRETA_TRY(stream.can_use(*arena_buffer));
   for (uint32_t i = 0; i < work.use_count; ++i) stream.use(work.uses[i]);
   if (arena_buffer) stream.use(arena_buffer);
+  if (draws) GRETA_TRY(stream.step->draw(stream));
   return recorded(stream, [&] {
     return for_pieces(compute, work, [&](uint64_t first, uint32_t rows, const Recipe& recipe) -> Status {
       Operands operands;
@@ -152,7 +165,7 @@ Status record_work(greta_compute& compute, StreamObject& stream, const Work& giv
         operands[s] = rows_of(work.call.slot[s], work.row_bytes[s], first, rows);
       operands[kWeightOperand] = work.call.weight.slice;
       operands[kCounters] = counters;
-      GRETA_TRY(step_of(compute, work, rows, &operands[kStep]));
+      GRETA_TRY(step_of(compute, work, work.counts_rows, rows, &operands[kStep]));
       return compute.recipes.record(recipe, operands, arena, rows, stream);
     });
   });

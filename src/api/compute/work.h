@@ -11,8 +11,8 @@ struct Work {
   uint64_t row_bytes[kSlotCount] = {};  // from one row to the next; 0: the operand is the same for all
   bool counts_rows = false;             // a product, which asks how many rows live
   bool needs_step = false;              // positions, tokens or page tables, which only a greta_step has
-  // How many pages and positions its caches and tables have.
-  uint64_t most_pages = UINT64_MAX, most_positions = UINT64_MAX;
+  // How many pages, positions and sequences its caches and tables have.
+  uint64_t most_pages = UINT64_MAX, most_positions = UINT64_MAX, most_sequences = UINT64_MAX;
   Slice step = {};  // of the stream, if it has one
   std::array<std::shared_ptr<BufferObject>, 8> uses;
   uint32_t use_count = 0;

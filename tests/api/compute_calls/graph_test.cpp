@@ -111,7 +111,7 @@ TEST_CASE("compute graph: a block with temporaries has the bits of single calls,
     rig->ok(greta_graph_end(rig->compute, rig->stream, &graph));
     auto info = sized<greta_graph_info>();
     rig->ok(greta_graph_describe(rig->compute, graph, &info));
-    CHECK(info.launches >= 6);
+    CHECK(info.launches >= 4);  // some share one
     CHECK(info.barriers >= 4);
     CHECK(info.captured == 1);
     CHECK(info.temporary_bytes > 0);
