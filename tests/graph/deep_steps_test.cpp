@@ -49,10 +49,11 @@ TEST_CASE("a deep step is cut so that attention ends within the time of a submis
                         Case{12, 4096, 1}, Case{2, 1024, 1}}) {
     INFO(c.units << " units at " << c.depth);
     const DeviceInfo device = {.backend = "vulkan", .unit_count = c.units};
-    const uint64_t pairs = most_pairs(device, shape), limit = kSubmitFlops * c.units;
+    const PieceLimits limits{512, most_pairs(device, shape)};
+    const uint64_t limit = kSubmitFlops * c.units;
     std::vector<Row> rest = prompt(c.depth, 512), piece, all;
     uint32_t pieces = 1;
-    for (; pairs_of(rest) > pairs && take_piece(&rest, pairs, &piece); ++pieces) {
+    for (; exceeds(rest, limits) && take_piece(&rest, limits, &piece); ++pieces) {
       CHECK(attention_flops(piece) <= limit);
       all.insert(all.end(), piece.begin(), piece.end());
     }
@@ -70,11 +71,11 @@ TEST_CASE("rows with an output stay in the step's last piece, and what follows t
   for (const Row& row : prompt(1000, 20, 1)) rows.push_back(row);
   for (const Row& row : prompt(500, 10, 2)) rows.push_back(row);
   rows[4].output = Output::Logits;  // the fourth row of sequence 1
-  REQUIRE(take_piece(&rows, 1'000'000, &piece));
+  REQUIRE(take_piece(&rows, {512, 1'000'000}, &piece));
   REQUIRE(piece.size() == 3 + 9);
   for (const Row& row : piece) CHECK((row.sequence != 1 || row.position < 983));
   CHECK(rows.size() == 31 - 12);
-  CHECK(!take_piece(&rows, 1'000'000, &piece));  // nothing is left that may go first
+  CHECK(!take_piece(&rows, {512, 1'000'000}, &piece));  // nothing is left that may go first
 }
 
 TEST_CASE("a step in pieces has the same bits as a whole one with plain kernels", "[graph]") {
