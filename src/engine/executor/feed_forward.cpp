@@ -69,14 +69,14 @@ Status FeedForward::experts(const Layer& layer, const Calls& before, const Chose
   gated += matmul_each(layer.expert_up, x, ids, u, 1, layer.expert_up_bias);
   GRETA_TRY(emit(gated += gates ? gate(g, u, uint32_t(slots)) : activate(u, uint32_t(slots))));
   graph.name_part("experts gate up");
-  ScaledTensor down = layer.expert_down;
   // Some architectures have factors of the experts' results, which adapters are a part of. Here they become
   // factors of the experts' weights, of which there are fewer.
-  if (const Slice factors = down.scale.slice; there(down.scale) && arch.tensors.router_gain.text) {
+  const bool scales_results = arch.tensors.router_gain.text && there(layer.expert_down.scale);
+  if (scales_results) {
+    const Slice factors = layer.expert_down.scale.slice;
     GRETA_TRY(emit({make.scale_each(weights, factors, {}, e.used, ids, {e.count, e.used})}));
-    down.scale = {};
   }
-  *last = matmul_each(down, g, ids, d, e.used, layer.expert_down_bias);
+  *last = matmul_each(layer.expert_down, g, ids, d, e.used, layer.expert_down_bias, !scales_results);
   *last += make.combine(d, weights, y, s.width, e.used);
   return {};
 }

@@ -70,12 +70,13 @@ struct StepBuilder {
     return product(weight, x, y, bias) += low_rank(weight, x, y);
   }
   // The same with the matrices of experts. x has a slot for each of a token's experts, or one for all.
+  // Adapters are found by the tensor's address.
   Calls matmul_each(const ScaledTensor& weight, const Slice& x, const Slice& ids, const Slice& y,
-                    uint32_t x_slots, const Tensor& bias) const {
+                    uint32_t x_slots, const Tensor& bias, bool scales = true) const {
     const uint32_t used = s.experts.used;
     Call product = make.matmul_each(weight, x, ids, y, used, x_slots);
     const Calls more = low_rank_each(weight, x, ids, y, x_slots);
-    if (there(weight.scale)) {
+    if (scales && there(weight.scale)) {
       const Call scaled =
           make.scale_each(y, weight.scale.slice, bias.slice, used * weight.n, ids, {weight.count, used});
       // The factor belongs to the numbers that a file has for its weights, and not to those of adapters.
