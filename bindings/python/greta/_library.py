@@ -250,8 +250,12 @@ def call_beside(call: Callable[[], Result], cancel: Callable[[], Any]) -> Result
         finally:
             ended.set()
 
-    threading.Thread(target=work, daemon=True).start()
-    try:
+    try:  # a signal may come while the thread starts, too
+        try:
+            threading.Thread(target=work, daemon=True).start()
+        except RuntimeError:  # there are too many threads
+            ended.set()
+            raise
         ended.wait()
     except BaseException:
         while not ended.is_set():  # the library may not have begun when it is first told
