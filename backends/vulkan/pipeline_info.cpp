@@ -43,8 +43,12 @@ PipelineInfo::PipelineInfo(const VulkanPhysical& physical, const KernelCode& cod
                      values_.data()};
 
   width_.requiredSubgroupSize = group.lanes;
-  info.stage = tagged<VkPipelineShaderStageCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                                                       physical.lanes_settable ? &width_ : nullptr);
+  // A size may be required where a group has room for its subgroups. Lavapipe with 8 lanes, which are all
+  // that it has, allows 32 subgroups, and runs 64.
+  const bool has_room = uint64_t(group.lanes) * physical.subgroups_max >= group.threads;
+  info.stage =
+      tagged<VkPipelineShaderStageCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                                              physical.lanes_settable && has_room ? &width_ : nullptr);
   if (group.threads % group.lanes == 0)
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
