@@ -256,7 +256,8 @@ def call_beside(call: Callable[[], Result], cancel: Callable[[], Any]) -> Result
         except RuntimeError:  # there are too many threads
             ended.set()
             raise
-        ended.wait()
+        while not ended.wait(0.1):  # a signal that comes just before a wait begins does not end it
+            pass
     except BaseException:
         while not ended.is_set():  # the library may not have begun when it is first told
             with contextlib.suppress(GretaError):
