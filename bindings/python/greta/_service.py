@@ -220,8 +220,9 @@ class Service(Closable):
         return record(ServiceInfo, found)
 
     def _waker(self, loop: asyncio.AbstractEventLoop) -> _Waker:
-        for old in [each for each in self._wakers if each.is_closed()]:
-            del self._wakers[old]
+        for old in list(self._wakers):  # a copy, since other threads change it at the same time
+            if old.is_closed():
+                self._wakers.pop(old, None)
         return self._wakers.setdefault(loop, _Waker(loop, self))
 
     def __enter__(self) -> Service:
