@@ -32,6 +32,17 @@ void fill_words(uint8_t* to, uint32_t word, uint64_t bytes) {
   std::fill(words, words + bytes / sizeof word, word);
 }
 
+// A function of a caller takes its scratch memory as void*, where a kernel takes Scratch*. Both are called
+// alike, which the sanitizer of function types does not know.
+#if defined(__clang__)
+__attribute__((no_sanitize("function")))
+#endif
+void
+call(const CpuCommand& command, const Range& groups, Scratch* scratch) {
+  const uint32_t count = uint32_t(groups.last - groups.first);
+  if (count) command.function(command.block, uint32_t(groups.first), count, scratch);
+}
+
 }  // namespace
 
 // A list of commands on the workers. After kTurnNs it gives way at a barrier where other threads wait for the
@@ -75,12 +86,9 @@ bool CpuDevice::walk(std::span<const CpuCommand> commands, Turn& turn, Place* at
   for (; at->command < commands.size(); ++at->command) {
     const CpuCommand& command = commands[at->command];
     switch (command.kind) {
-      case CpuCommand::Dispatch: {
-        const Range groups = share(command.groups, worker, workers);
-        const uint32_t count = uint32_t(groups.last - groups.first);
-        if (count) command.function(command.block, uint32_t(groups.first), count, &scratch);
+      case CpuCommand::Dispatch:
+        call(command, share(command.groups, worker, workers), &scratch);
         break;
-      }
       case CpuCommand::Copy: {
         const Range part = byte_share(command.bytes, worker, workers);
         if (part.first < part.last)
