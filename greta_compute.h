@@ -288,6 +288,7 @@ typedef struct greta_step_options {
   uint32_t sequences;          /* 1 to 256. */
   uint32_t positions;          /* The most of a sequence: 1 to 2^24. */
   uint32_t pages;              /* Of each cache. 0: as many as all sequences together may fill. */
+  uint32_t lone_rows;          /* 1: at most one row of each sequence lives at once. */
 } greta_step_options;
 
 /* Opens a step in which no row lives. Entry i of sequence s is page s n + i, where n is how many pages a
@@ -307,9 +308,10 @@ typedef struct greta_row {
 /* The first stream that a step is used on is its stream, until that is closed; others give
  * GRETA_ERROR_ARGUMENT.
  *
- * Records which rows live from here on. No two of them may have the same position of the same sequence. The
- * list is copied before the call returns. With 64 changes of a step behind the last greta_stream_wait this,
- * greta_step_pages and greta_step_draw fail with GRETA_ERROR_FULL.
+ * Records which rows live from here on. No two of them may have the same position of the same sequence, and a
+ * step with lone_rows refuses two rows of one sequence. The list is copied before the call returns. With 64
+ * changes of a step behind the last greta_stream_wait this, greta_step_pages and greta_step_draw fail with
+ * GRETA_ERROR_FULL.
  *
  * list  [count], at most greta_step_options.rows; those of a sequence stand together, in order of position */
 GRETA_API greta_status greta_step_set(greta_compute* compute, greta_stream stream, greta_step step,
@@ -505,7 +507,8 @@ GRETA_API greta_status greta_kv_write(greta_compute* compute, greta_stream strea
 /* y = the values of the row's sequence, weighted by softmax of scale * q . key over the positions up to the
  * row's own. Head h reads head h / (heads / heads of the cache) of the caches. A cap makes cap * tanh(score /
  * cap) of a score. A sink is one more score, whose value is 0. The rows' own keys and values are to be in the
- * caches. It wants greta_stream_step. */
+ * caches. It wants greta_stream_step. For a step that was opened with lone_rows say so here too: many long
+ * sequences are read much faster then. */
 typedef struct greta_attention_call {
   uint32_t struct_size;
   float scale;                 /* 0: 1 / sqrt(width of the keys). */
@@ -515,6 +518,8 @@ typedef struct greta_attention_call {
   greta_tensor y;              /* [rows][heads][width of the values], without gaps. */
   greta_cache keys, values;    /* With equally many heads, of which `heads` is a multiple. */
   greta_tensor sinks;          /* [heads], or absent. */
+  uint32_t lone_rows;          /* 1: the stream's step was opened with lone_rows; others are refused. */
+  uint32_t reserved;           /* 0. */
 } greta_attention_call;
 
 GRETA_API greta_status greta_attention_check(greta_compute* compute, const greta_attention_call* call);

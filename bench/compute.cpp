@@ -156,6 +156,7 @@ class Bench {
     call.values = call.keys;
     call.keys.buffer = rig_.buffer(bytes), call.values.buffer = rig_.buffer(bytes);
     const uint64_t all = uint64_t(sequences) * rows;
+    call.lone_rows = !prompt;
     call.q = rig_.tensor({all, kHeads, kWidth}), call.y = rig_.tensor({all, kHeads, kWidth});
     const greta_buffer scratch = scratch_of(greta_attention_scratch, call);
     double pairs = 0;  // of queries and positions
@@ -188,6 +189,7 @@ class Bench {
   greta_step step_of(uint32_t sequences, uint32_t rows, uint32_t position, uint32_t positions) {
     auto options = sized<greta_step_options>();
     options.rows = sequences * rows, options.sequences = sequences, options.positions = positions;
+    options.lone_rows = rows == 1;
     greta_step step = {};
     must(greta_step_open(rig_.compute, &options, &step));
     std::vector<greta_row> list;

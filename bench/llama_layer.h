@@ -12,7 +12,7 @@ class LlamaLayer {
 
   // The stream then runs over the step's rows.
   LlamaLayer(Rig& rig, greta_step step, const char* type, uint32_t sequences, uint32_t rows)
-      : rig_(rig), rows_(uint64_t(sequences) * rows) {
+      : rig_(rig), rows_(uint64_t(sequences) * rows), lone_rows_(rows == 1) {
     x_ = rig.tensor({rows_, kWidth}), y_ = rig.tensor({rows_, kWidth});
     gain_ = rig.tensor({kWidth}), table_ = rig.tensor({kPositions, kHead / 2, 2});
     const uint64_t kShapes[][2] = {
@@ -55,7 +55,7 @@ class LlamaLayer {
     const greta_tensor attended = between(kHeads * kHead), h = between(kWidth);
     auto attend = sized<greta_attention_call>();
     attend.q = heads_of(q, kHeads), attend.y = heads_of(attended, kHeads);
-    attend.keys = keys_, attend.values = values_;
+    attend.keys = keys_, attend.values = values_, attend.lone_rows = lone_rows_;
     Rig::must(greta_attention(rig_.compute, rig_.stream, &attend, {}, 0));
     add(x_, linear(3, attended), h);
     return h;
@@ -100,6 +100,7 @@ class LlamaLayer {
 
   Rig& rig_;
   const uint64_t rows_;
+  const bool lone_rows_;
   std::vector<greta_weights> weights_;  // q, k, v, output, gate, up, down
   greta_tensor x_, y_, gain_, table_;
   greta_cache keys_ = {}, values_ = {};

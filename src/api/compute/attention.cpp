@@ -129,6 +129,9 @@ GRETA_OPERATION(kv_write)
 static Status read_attention(const greta_compute& compute, const greta_attention_call& given, Work* work) {
   TensorView q, y, sinks;
   CacheView keys, values;
+  bool lone_rows = false;
+  GRETA_TRY(check_reserved(given.reserved));
+  GRETA_TRY(read_flag(given.lone_rows, "lone_rows", &lone_rows));
   GRETA_TRY(read_cache(compute, given.keys, "keys", &keys));
   GRETA_TRY(read_cache(compute, given.values, "values", &values));
   GRETA_TRY(read_heads(compute, given.q, "q", given.keys.width, &q));
@@ -154,6 +157,7 @@ static Status read_attention(const greta_compute& compute, const greta_attention
                                       scale, given.cap, given.window},
                                      {keys.pool, keys.pages.bytes, keys.pages.type},
                                      {values.pool, values.pages.bytes, values.pages.type}, {});
+  if (lone_rows) work->call.attention.rows = AttentionRows::Lone;
   work->use(keys.buffer);
   work->use(values.buffer);
   work->operand(kX, q, heads * q.width());

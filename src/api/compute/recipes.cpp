@@ -27,9 +27,14 @@ bool takes_counters(Op op) {
 
 void give_scratch(Call& call, uint32_t bucket, GretaGraph& graph) {
   const Call::Attention& shape = call.attention;
+  uint64_t bytes = 0;
   if (call.op == Op::Attention && bucket <= kMaxSplitTokens)
-    call.slot[kScratch] =
-        graph.temporary(attention_scratch_bytes(uint64_t(bucket), shape.heads, shape.value_width));
+    bytes = attention_scratch_bytes(uint64_t(bucket), shape.heads, shape.value_width);
+  if (call.op == Op::Attention && shape.rows == AttentionRows::Lone)
+    bytes = std::max<uint64_t>(
+        bytes,
+        attention_lone_scratch_bytes(uint64_t(bucket), shape.heads, shape.kv_heads, shape.value_width));
+  if (bytes) call.slot[kScratch] = graph.temporary(bytes);
   if (call.op == Op::Sample)
     call.slot[kScratch] = graph.temporary(bucket * sample_scratch_bytes(uint64_t(call.sample.vocab)));
 }

@@ -1,6 +1,7 @@
 // The functions of greta_compute.h for the rows of a step.
 #include "api/compute/step.h"
 
+#include <bitset>
 #include <cmath>
 #include <cstddef>
 
@@ -26,6 +27,8 @@ uint32_t sequence_pages_of(const greta_step_options& o) {
 }
 
 Status check_step_options(const greta_step_options& o, uint64_t most_bytes) {
+  bool lone_rows = false;
+  GRETA_TRY(read_flag(o.lone_rows, "lone_rows", &lone_rows));
   if (!o.rows || o.rows > kMaxStepTokens || !o.sequences || o.sequences > kMaxStepSequences || !o.positions ||
       o.positions > kMostPositions)
     return fail(Code::Argument,
@@ -45,6 +48,7 @@ StepObject::StepObject(greta_compute& compute, const greta_step_options& o)
       capacity(o.rows),
       sequences(o.sequences),
       positions(o.positions),
+      lone_rows(o.lone_rows != 0),
       sequence_pages(sequence_pages_of(o)),
       pages(o.pages ? o.pages : o.sequences * sequence_pages_of(o)),
       memories_(compute.memories) {}
@@ -112,6 +116,7 @@ Status StepObject::set(StreamObject& stream, std::span<const greta_row> list) {
   } made;
   static_assert(sizeof made == offsetof(StepState, output_row));
   uint32_t output_row[kMaxStepTokens], outputs = 0;
+  std::bitset<kMaxStepSequences> seen;
   for (uint32_t t = 0; t < list.size(); ++t) {
     const greta_row& row = list[t];
     bool output = false;
@@ -119,6 +124,10 @@ Status StepObject::set(StreamObject& stream, std::span<const greta_row> list) {
     if (row.position >= positions || row.sequence >= sequences)
       return fail(Code::Argument, "row %u: position %u of sequence %u, there are %u of %u", t, row.position,
                   row.sequence, positions, sequences);
+    if (lone_rows && seen[row.sequence])
+      return fail(Code::Argument, "row %u: another one of sequence %u, in a step of lone rows", t,
+                  row.sequence);
+    seen[row.sequence] = true;
     made.row[t] = {row.token, row.position, row.sequence, output ? outputs : kNoOutput};
     if (output) output_row[outputs++] = t;
   }

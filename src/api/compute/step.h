@@ -20,6 +20,7 @@ class StepObject final : public Object {
   const std::shared_ptr<BufferObject>& buffer() const { return state_; }
 
   const uint32_t capacity, sequences, positions;
+  const bool lone_rows;           // at most one row of each sequence lives
   const uint32_t sequence_pages;  // entries of a page table
   const uint32_t pages;           // of caches
 

@@ -21,9 +21,10 @@ struct CacheShape {
   bool sinks = false;
 };
 
-greta_step open_step(ComputeRig& rig, uint32_t pages = 0, uint32_t rows = kRows) {
+greta_step open_step(ComputeRig& rig, uint32_t pages = 0, uint32_t rows = kRows, uint32_t lone_rows = 0) {
   auto options = sized<greta_step_options>();
   options.rows = rows, options.sequences = kSequences, options.positions = kPositions, options.pages = pages;
+  options.lone_rows = lone_rows;
   greta_step step = {};
   rig.ok(greta_step_open(rig.compute, &options, &step));
   return step;
@@ -148,6 +149,28 @@ TEST_CASE("compute attention: types, windows, caps, sinks and shared heads", "[c
       attention.step(step, {2, 1, 0}, limit, run);
       for (int i = 0; i < 20; ++i) attention.step(step, {1, 1, 1, 1, 1, 1}, limit, run);
       attention.step(step, {0, 1, 2}, limit, run);
+      rig->ok(greta_stream_step(rig->compute, rig->stream, {}));
+      rig->ok(greta_step_close(rig->compute, step));
+    }
+}
+
+TEST_CASE("compute attention: a row of each sequence, in a step that promises it", "[compute]") {
+  for (const auto& rig : op_rigs())
+    for (const CacheShape& shape : kCacheShapes) {
+      INFO(shape.heads << " heads of " << shape.key_width << " in " << shape.type);
+      const greta_step step = open_step(*rig, 0, kRows, 1);
+      Attention attention(*rig, shape, 12);
+      attention.attend.lone_rows = 1;
+      const double limit = limit_of(*rig, shape);
+      const auto run = [&] { attention.record(); };
+      rig->ok(greta_stream_step(rig->compute, rig->stream, step));
+      attention.step(step, {2}, limit, run);
+      for (int i = 0; i < 70; ++i) attention.step(step, {1}, limit, run);
+      for (int i = 0; i < 80; ++i) attention.step(step, {1, 0, 2}, limit, run);
+      const greta_row twice[] = {{0, 90, 0, 0}, {0, 90, 1, 0}, {0, 91, 0, 0}};
+      CHECK(greta_step_set(rig->compute, rig->stream, step, twice, 3) == GRETA_ERROR_ARGUMENT);
+      CHECK_THAT(greta_error_text(), ContainsSubstring("row 2: another one of sequence 0"));
+      attention.step(step, {0, 1}, limit, run);
       rig->ok(greta_stream_step(rig->compute, rig->stream, {}));
       rig->ok(greta_step_close(rig->compute, step));
     }
@@ -365,6 +388,10 @@ TEST_CASE("compute attention: what does not fit is refused with its numbers", "[
   rig.ok(greta_stream_step(rig.compute, rig.stream, step));
   refused(greta_attention(rig.compute, rig.stream, &call, {}, 0),
           "room for 4 pages, the stream's step has 5");
+  call = right, call.lone_rows = 1;
+  refused(greta_attention(rig.compute, rig.stream, &call, {}, 0), "lone_rows, the stream's step was opened");
+  call.lone_rows = 2;
+  check(call, GRETA_ERROR_ARGUMENT, "lone_rows");
   // A closed step stays with its stream.
   rig.ok(greta_step_close(rig.compute, step));
   refused(greta_stream_step(rig.compute, rig.stream, step), "was closed");
