@@ -157,7 +157,8 @@ static Status read_attention(const greta_compute& compute, const greta_attention
                                       scale, given.cap, given.window},
                                      {keys.pool, keys.pages.bytes, keys.pages.type},
                                      {values.pool, values.pages.bytes, values.pages.type}, {});
-  if (lone_rows) work->call.attention.rows = AttentionRows::Lone;
+  // Of a few rows each splits its positions anyway.
+  if (lone_rows && q.shape[0] > kMaxSplitTokens) work->call.attention.rows = AttentionRows::Lone;
   work->use(keys.buffer);
   work->use(values.buffer);
   work->operand(kX, q, heads * q.width());
@@ -165,6 +166,7 @@ static Status read_attention(const greta_compute& compute, const greta_attention
   work->operand(kTable, sinks, 0);
   work->rows = q.shape[0];
   work->needs_step = true;
+  work->needs_lone_rows = lone_rows;
   work->most_pages = std::min(given.keys.pages, given.values.pages);
   return {};
 }

@@ -131,7 +131,8 @@ Status StepObject::set(StreamObject& stream, std::span<const greta_row> list) {
     made.row[t] = {row.token, row.position, row.sequence, output ? outputs : kNoOutput};
     if (output) output_row[outputs++] = t;
   }
-  const uint32_t head[] = {uint32_t(list.size()), outputs, 0, 0, sequences, sequence_pages};
+  const uint32_t count = uint32_t(list.size()), lone = lone_rows ? count : 0;
+  const uint32_t head[] = {count, outputs, 0, lone, sequences, sequence_pages};
   static_assert(sizeof head == kStepHeadBytes);
   memcpy(made.head, head, sizeof head);
   const Piece pieces[] = {{0, &made, kStepHeadBytes + list.size() * sizeof(StepRow)},

@@ -42,7 +42,7 @@ Status take_step(const StreamObject& stream, Work& work) {
   if (work.rows != step->capacity)
     return fail(Code::Argument, "%s: tensors of %llu rows, the stream's step has %u", name,
                 (unsigned long long)work.rows, step->capacity);
-  if (work.call.op == Op::Attention && work.call.attention.rows == AttentionRows::Lone && !step->lone_rows)
+  if (work.needs_lone_rows && !step->lone_rows)
     return fail(Code::Argument, "attention: lone_rows, the stream's step was opened without");
   const struct {
     const char* what;

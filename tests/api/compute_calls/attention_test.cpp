@@ -12,6 +12,7 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 constexpr uint32_t kPositions = 200, kSequences = 3, kRows = 6;
+constexpr uint32_t kLoneRows = 20;  // sequences of a step that has one row of each
 
 struct CacheShape {
   uint32_t heads, kv_heads, key_width, value_width;
@@ -21,10 +22,11 @@ struct CacheShape {
   bool sinks = false;
 };
 
-greta_step open_step(ComputeRig& rig, uint32_t pages = 0, uint32_t rows = kRows, uint32_t lone_rows = 0) {
+greta_step open_step(ComputeRig& rig, uint32_t pages = 0, uint32_t rows = kRows) {
   auto options = sized<greta_step_options>();
-  options.rows = rows, options.sequences = kSequences, options.positions = kPositions, options.pages = pages;
-  options.lone_rows = lone_rows;
+  options.rows = rows, options.sequences = rows == kLoneRows ? rows : kSequences;
+  options.positions = kPositions, options.pages = pages;
+  options.lone_rows = rows == kLoneRows;
   greta_step step = {};
   rig.ok(greta_step_open(rig.compute, &options, &step));
   return step;
@@ -44,7 +46,7 @@ greta_cache cache_of(ComputeRig& rig, const char* type, uint32_t heads, uint32_t
 // Positions of each sequence so far, and what attention must find in the caches.
 struct Sequences {
   const CacheShape& shape;
-  std::vector<float> keys[kSequences], values[kSequences];
+  std::vector<float> keys[kLoneRows], values[kLoneRows];
   uint32_t length(uint32_t s) const { return uint32_t(keys[s].size() / (shape.kv_heads * shape.key_width)); }
 };
 
@@ -52,25 +54,27 @@ struct Sequences {
 struct Attention {
   ComputeRig& rig;
   const CacheShape& shape;
+  const uint32_t rows;
   Sequences sequences{shape, {}, {}};
   greta_kv_write_call keys = sized<greta_kv_write_call>(), values = keys;
   greta_attention_call attend = sized<greta_attention_call>();
   std::vector<float> sinks;
   Random random{11};
 
-  Attention(ComputeRig& on, const CacheShape& of, uint32_t pages) : rig(on), shape(of) {
+  Attention(ComputeRig& on, const CacheShape& of, uint32_t pages, uint32_t rows_of = kRows)
+      : rig(on), shape(of), rows(rows_of) {
     keys.cache = attend.keys = cache_of(rig, shape.type, shape.kv_heads, shape.key_width, pages);
     values.cache = attend.values = cache_of(rig, shape.type, shape.kv_heads, shape.value_width, pages);
-    keys.x = rig.tensor({kRows, shape.kv_heads, shape.key_width}, zeros(shape.kv_heads * shape.key_width));
+    keys.x = rig.tensor({rows, shape.kv_heads, shape.key_width}, zeros(shape.kv_heads * shape.key_width));
     values.x =
-        rig.tensor({kRows, shape.kv_heads, shape.value_width}, zeros(shape.kv_heads * shape.value_width));
-    attend.q = rig.tensor({kRows, shape.heads, shape.key_width}, zeros(shape.heads * shape.key_width));
-    attend.y = rig.tensor({kRows, shape.heads, shape.value_width});
+        rig.tensor({rows, shape.kv_heads, shape.value_width}, zeros(shape.kv_heads * shape.value_width));
+    attend.q = rig.tensor({rows, shape.heads, shape.key_width}, zeros(shape.heads * shape.key_width));
+    attend.y = rig.tensor({rows, shape.heads, shape.value_width});
     attend.window = shape.window;
     attend.cap = shape.cap;
     if (shape.sinks) sinks = gaussians(shape.heads, random), attend.sinks = rig.tensor({shape.heads}, sinks);
   }
-  static std::vector<float> zeros(uint64_t width) { return std::vector<float>(kRows * width); }
+  std::vector<float> zeros(uint64_t width) const { return std::vector<float>(rows * width); }
   void put(const greta_tensor& to, const std::vector<float>& values_of) {
     rig.ok(greta_buffer_write(rig.compute, to.buffer, to.offset, values_of.data(), values_of.size() * 4));
   }
@@ -88,7 +92,7 @@ struct Attention {
     const std::vector<float> q = gaussians(of.size() * shape.heads * shape.key_width, random),
                              k = gaussians(of.size() * shape.kv_heads * shape.key_width, random),
                              v = gaussians(of.size() * shape.kv_heads * shape.value_width, random);
-    std::vector<greta_row> rows;
+    std::vector<greta_row> list;
     Values expected;
     const auto part = [&](const std::vector<float>& all, uint32_t width, size_t t) {
       return std::vector<float>(all.begin() + long(t * width), all.begin() + long((t + 1) * width));
@@ -98,7 +102,7 @@ struct Attention {
     };
     for (size_t t = 0; t < of.size(); ++t) {
       const uint32_t s = of[t];
-      rows.push_back({0, sequences.length(s), s, 0});
+      list.push_back({0, sequences.length(s), s, 0});
       append(sequences.keys[s], part(k, shape.kv_heads * shape.key_width, t));
       append(sequences.values[s], part(v, shape.kv_heads * shape.value_width, t));
       const Values made =
@@ -110,10 +114,10 @@ struct Attention {
       expected.insert(expected.end(), made.begin(), made.end());
     }
     put(attend.q, q), put(keys.x, k), put(values.x, v);
-    rig.ok(greta_step_set(rig.compute, rig.stream, step, rows.data(), uint32_t(rows.size())));
+    rig.ok(greta_step_set(rig.compute, rig.stream, step, list.data(), uint32_t(list.size())));
     run();
     rig.wait();
-    std::vector<float> y = rig.get(attend.y, kRows * shape.heads * shape.value_width);
+    std::vector<float> y = rig.get(attend.y, rows * shape.heads * shape.value_width);
     y.resize(expected.size());
     const double error = nmse(y, expected);
     INFO("error " << error);
@@ -158,15 +162,17 @@ TEST_CASE("compute attention: a row of each sequence, in a step that promises it
   for (const auto& rig : op_rigs())
     for (const CacheShape& shape : kCacheShapes) {
       INFO(shape.heads << " heads of " << shape.key_width << " in " << shape.type);
-      const greta_step step = open_step(*rig, 0, kRows, 1);
-      Attention attention(*rig, shape, 12);
+      const greta_step step = open_step(*rig, 0, kLoneRows);
+      Attention attention(*rig, shape, 4 * kLoneRows, kLoneRows);
       attention.attend.lone_rows = 1;
       const double limit = limit_of(*rig, shape);
       const auto run = [&] { attention.record(); };
+      std::vector<uint32_t> all(kLoneRows);
+      for (uint32_t s = 0; s < kLoneRows; ++s) all[s] = (s * 7) % kLoneRows;
       rig->ok(greta_stream_step(rig->compute, rig->stream, step));
       attention.step(step, {2}, limit, run);
-      for (int i = 0; i < 70; ++i) attention.step(step, {1}, limit, run);
-      for (int i = 0; i < 80; ++i) attention.step(step, {1, 0, 2}, limit, run);
+      for (int i = 0; i < 140; ++i) attention.step(step, {1, 5}, limit, run);
+      for (int i = 0; i < 10; ++i) attention.step(step, all, limit, run);
       const greta_row twice[] = {{0, 90, 0, 0}, {0, 90, 1, 0}, {0, 91, 0, 0}};
       CHECK(greta_step_set(rig->compute, rig->stream, step, twice, 3) == GRETA_ERROR_ARGUMENT);
       CHECK_THAT(greta_error_text(), ContainsSubstring("row 2: another one of sequence 0"));
