@@ -23,6 +23,9 @@
 #ifndef SUBGROUPS_OF_QUERIES
 #define SUBGROUPS_OF_QUERIES 1
 #endif
+#ifndef QUERIES
+#define QUERIES 64
+#endif
 
 layout(push_constant, scalar) uniform Push { AttentionBlock p; };
 layout(constant_id = 0) const uint kThreads = 128;
@@ -42,14 +45,19 @@ layout(constant_id = 102) const uint kK = 16;
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 
 const uint kHeadsPerKv = kHeads / kKvHeads;  // query heads that share a KV head
-const uint kQueries = 64;                 // TILE of the kernel in CMakeLists.txt
+const uint kQueries = QUERIES;            // TILE of the kernel in CMakeLists.txt
 const uint kTile = kAttentionTile;
-// Subgroups that have the same queries, 1 or 2. Each multiplies a share of the keys' columns, weighs a share
-// of the positions and sums a share of the values' columns.
+// Subgroups that have the same queries: 1, 2 or 4. Each multiplies a share of the keys' columns, weighs a
+// part of the positions and sums a share of the values' columns. A tile has two parts, so of four subgroups
+// two have the same one.
 const uint kQuerySubgroups = SUBGROUPS_OF_QUERIES;
+const uint kParts = kQuerySubgroups < 2 ? 1 : 2;
+// With four the keys of a tile lie where its values will be, since both need too much shared memory.
+const bool kValuesOverKeys = kQuerySubgroups > 2;
 const uint kKeyMatrices = (kKeyWidth + kK * kQuerySubgroups - 1) / (kK * kQuerySubgroups);
 const uint kValueMatrices = (kValueWidth + kN * kQuerySubgroups - 1) / (kN * kQuerySubgroups);
-const uint kScoreMatrices = kTile / (kN * kQuerySubgroups);
+const uint kTileMatrices = kTile / kN;              // of scores, for all positions of a tile
+const uint kScoreMatrices = kTileMatrices / kParts;  // for those of a part
 const uint kColumns = kValueMatrices * kQuerySubgroups * kN;
 const uint kComponents = kM * kN / kLanes;  // components of a matrix of sums that a lane holds
 const float kNone = -3e38;        // of a hidden position: its weight is 0 even against kMinMaximum
@@ -68,12 +76,12 @@ const bool kTransposed = kLanes == 64;
 const uint kValueChunks = (kColumns + 7) / 8;
 const uint kWeightPitch = kTile / 8 + 1;
 const uint kValuePitch = kTransposed ? kWeightPitch : kValueChunks + 1;
-const uint kValuesAt = kTile * kKeyPitch;
+const uint kValuesAt = kValuesOverKeys ? 0 : kTile * kKeyPitch;
 const uint kValueWords = (kTransposed ? kColumns : kTile) * kValuePitch;
-// Scores that subgroups exchange, where values will be.
-const uint kScoreWords = kQuerySubgroups == 1 ? 0 : kQueries * kTile / 4;
+// Scores that subgroups exchange, where values will be: of two each gives half of them, of four all.
+const uint kScoreWords = (kQuerySubgroups == 1 ? 0 : kValuesOverKeys ? 4 : 1) * kQueries * kTile / 4;
 const uint kEndOfValues = kValuesAt + (kValueWords > kScoreWords ? kValueWords : kScoreWords);
-const uint kEndOfQueries = kQueries * kKeyPitch;
+const uint kEndOfQueries = (kQueries > kTile ? kQueries : kTile) * kKeyPitch;  // and of a tile's keys
 const uint kWeightsAt = kEndOfValues > kEndOfQueries ? kEndOfValues : kEndOfQueries;
 shared uvec4 tile[kWeightsAt + kQueries * kWeightPitch];
 shared uint token_position[kQueries], token_sequence[kQueries];  // of the group's tokens
@@ -96,13 +104,14 @@ Chunk keys[kThreadKeyChunks], values[kThreadValueChunks];
 #define MatrixHalf coopmat<float16_t, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
 
 MatrixA queries[kKeyMatrices];
-MatrixSum scores[kScoreMatrices * kQuerySubgroups], sums[kValueMatrices];
+MatrixSum scores[kTileMatrices], sums[kValueMatrices];
 // By component: row * kN + column; the maximum of the row's query; a share of the sum of its weights.
 MatrixSum component_index, maximum, total;
 
 uint row_at(uint token);
 uint kv_head, first_query;
-uint own_query, share;  // the subgroup's first query, and which share of its work the subgroup does
+// The subgroup's first query, which share of its columns the subgroup has, and which part of the positions.
+uint own_query, share, part;
 bool has_queries;       // the subgroup has queries
 bool raised;            // a maximum has to rise
 uint raises_seen;
@@ -229,9 +238,9 @@ void store_values() {
 }
 
 void score() {
-  [[unroll]] for (uint j = 0; j < kScoreMatrices * kQuerySubgroups; ++j) scores[j] = MatrixSum(0);
+  [[unroll]] for (uint j = 0; j < kTileMatrices; ++j) scores[j] = MatrixSum(0);
   [[unroll]] for (uint k = 0; k < kKeyMatrices; ++k)
-    [[unroll]] for (uint j = 0; j < kScoreMatrices * kQuerySubgroups; ++j) {
+    [[unroll]] for (uint j = 0; j < kTileMatrices; ++j) {
       MatrixB key;
       coopMatLoad(key, tile, j * kN * kKeyPitch + (share * kKeyMatrices + k) * kK / 8, kKeyPitch,
                   gl_CooperativeMatrixLayoutColumnMajor);
@@ -239,11 +248,19 @@ void score() {
     }
 }
 
-// Where matrix j of the scores lies that subgroup `from` gives to the other subgroup with its queries.
-uint given_at(uint from, uint j) { return kValuesAt + (from * kScoreMatrices + j) * kM * kN / 4; }
+// Where matrix j of the scores lies that subgroup `from` gives to others with its queries.
+uint given_at(uint from, uint j) {
+  return kValuesAt + (from * (kValuesOverKeys ? kTileMatrices : kScoreMatrices) + j) * kM * kN / 4;
+}
 
-// Two subgroups exchange scores over their columns: the second weighs the second half of the positions.
+// Two subgroups exchange scores over their columns: the second weighs the second half of the positions. Four
+// give all of them.
 void give_scores() {
+  if (kValuesOverKeys) {
+    [[unroll]] for (uint j = 0; j < kTileMatrices; ++j)
+      coopMatStore(scores[j], tile, given_at(gl_SubgroupID, j), kN / 4, gl_CooperativeMatrixLayoutRowMajor);
+    return;
+  }
   [[unroll]] for (uint j = 0; j < kScoreMatrices; ++j) {
     const uint at = given_at(gl_SubgroupID, j), second = j + kScoreMatrices;
     coopMatStore(share == 0 ? scores[second] : scores[j], tile, at, kN / 4,
@@ -251,7 +268,21 @@ void give_scores() {
     if (share != 0) scores[j] = scores[second];
   }
 }
+// Adds up a part's scores of four subgroups, in an order that does not depend on which of them does it.
+void take_all_scores() {
+  [[unroll]] for (uint j = 0; j < kScoreMatrices; ++j)
+    [[unroll]] for (uint i = 0; i < kQuerySubgroups; ++i) {
+      MatrixSum given;
+      coopMatLoad(given, tile, given_at(gl_SubgroupID - share + i, part * kScoreMatrices + j), kN / 4,
+                  gl_CooperativeMatrixLayoutRowMajor);
+      scores[j] = i == 0 ? given : scores[j] + given;
+    }
+}
 void take_scores() {
+  if (kValuesOverKeys) {
+    take_all_scores();
+    return;
+  }
   [[unroll]] for (uint j = 0; j < kScoreMatrices; ++j) {
     MatrixSum given;
     coopMatLoad(given, tile, given_at(gl_SubgroupID ^ 1, j), kN / 4, gl_CooperativeMatrixLayoutRowMajor);
@@ -269,7 +300,7 @@ void cap_scores() {
 void hide_scores(uint at) {
   [[unroll]] for (uint c = 0; c < kComponents; ++c) {
     const int position = query_position[own_query + row_of(c)];
-    const int first = int(at + share * kScoreMatrices * kN + column_of(c));
+    const int first = int(at + part * kScoreMatrices * kN + column_of(c));
     const int window = p.window == 0 ? 0x7fffffff : int(p.window);
     [[unroll]] for (uint j = 0; j < kScoreMatrices; ++j) {
       const int s = first + int(j * kN);
@@ -330,9 +361,10 @@ void weigh() {
     MatrixSum weights = scores[j] - maximum;
     [[unroll]] for (uint c = 0; c < kComponents; ++c) weights[c] = exp2(weights[c]);
     total = total + weights;
-    coopMatStore(MatrixHalf(weights), tile,
-                 kWeightsAt + own_query * kWeightPitch + (share * kScoreMatrices + j) * kN / 8, kWeightPitch,
-                 gl_CooperativeMatrixLayoutRowMajor);
+    if (share < kParts)
+      coopMatStore(MatrixHalf(weights), tile,
+                   kWeightsAt + own_query * kWeightPitch + (part * kScoreMatrices + j) * kN / 8, kWeightPitch,
+                   gl_CooperativeMatrixLayoutRowMajor);
   }
 }
 
@@ -375,6 +407,7 @@ void attend_positions(StepState_address step, uint sequence, uint from, uint unt
                 until - s);
     if (has_queries) score();
     if (kQuerySubgroups > 1) {
+      if (kValuesOverKeys) barrier();  // all subgroups have multiplied the keys
       if (has_queries) give_scores();
       barrier();
       if (has_queries) take_scores();
@@ -390,6 +423,7 @@ void attend_positions(StepState_address step, uint sequence, uint from, uint unt
                     (kv_head * kPageTokens + next % kPageTokens) * key_bytes,
                 until - next);
     if (has_queries) add_values();
+    if (kValuesOverKeys) barrier();
   }
 }
 
@@ -399,7 +433,7 @@ void find_totals() {
   barrier();
   for (uint query = gl_LocalInvocationIndex; query < kQueries; query += kThreads) {
     float sum = 0;
-    for (uint i = 0; i < kQuerySubgroups * kN; ++i) {
+    for (uint i = 0; i < kParts * kN; ++i) {
       const uint matrix = query / kM * kQuerySubgroups + i / kN;
       const uint at = matrix * kM * kN + query % kM * kN + i % kN;
       sum += uintBitsToFloat(tile[at / 4][at % 4]);
@@ -413,6 +447,7 @@ void find_totals() {
 void begin_group() {
   own_query = gl_SubgroupID / kQuerySubgroups * kM;
   share = gl_SubgroupID % kQuerySubgroups;
+  part = share % kParts;
   has_queries = own_query < kQueries;
   raises_seen = 0;
 }

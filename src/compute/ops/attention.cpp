@@ -77,9 +77,10 @@ bool check_convert(const Call& call, const Call& convert, const KernelRow& row, 
 bool check_tile(const Call& call, const KernelRow& row, Reason& why) {
   const uint32_t sharing = row.code.subgroups * 16 / row.tile;  // subgroups that have the same queries
   const uint32_t key_width = call.attention.key_width, value_width = call.attention.value_width;
-  if (row.target[0] ? attention_fixed_bytes(std::max(key_width, value_width)) <= row.shared_bytes
-                    : key_width + value_width <= attention_widths(sharing) &&
-                          attention_shared_bytes(row.tile, key_width, value_width) <= row.shared_bytes)
+  if (row.target[0]
+          ? attention_fixed_bytes(std::max(key_width, value_width)) <= row.shared_bytes
+          : key_width + value_width <= attention_widths(sharing) &&
+                attention_shared_bytes(row.tile, key_width, value_width, sharing) <= row.shared_bytes)
     return true;
   return why.no("attention: heads of %u keys and %u values do not fit in %s", key_width, value_width,
                 row.name);

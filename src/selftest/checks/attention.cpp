@@ -368,6 +368,7 @@ void check_attention(Rig& rig) {
         {5, 1, 96, 64, 0, 0, false, type, type, true}, {4, 2, 40, 7, 70, 0, false, type, type, true},
         {4, 1, 128, 128, 0, 0, true, type, type},      {10, 2, 80, 80, 100, 0, false, type, type},
         {4, 2, 256, 256, 100, 50, false, type, type},  {6, 2, 64, 328, 0, 0, false, type, type},
+        {4, 2, 264, 384, 70, 30, true, type, type},    {8, 1, 512, 512, 0, 0, false, type, type},
     };
     for (const Shape& shape : shapes)
       for (const Live& live : live_rows(rig, 4, 2))  // few and many tokens have kernel rows of their own
@@ -376,7 +377,8 @@ void check_attention(Rig& rig) {
     const Shape prompt = {4, 1, 128, 128, 0, 0, true, type, type, false, 300, true};
     Shape in_window = prompt;
     in_window.window = 90;
-    for (const Shape& shape : {prompt, in_window})
+    const Shape wide = {8, 1, 512, 512, 0, 0, false, type, type, false, 200, true};
+    for (const Shape& shape : {prompt, in_window, wide})
       if (!rig.checked() && worth_it(rig, type, shape)) check_shape(rig, shape, {128, 100}, random);
     // More pages than a kernel row has groups for in a KV split.
     if (!rig.checked() && (type == 1 || rig.info().host_functions))
