@@ -95,7 +95,8 @@ static const CodeBytes kCheck = {kernel_vulkan_chain_check, kernel_vulkan_chain_
 static const CodeBytes kCheck;
 #endif
 
-constexpr char kNoChain[] = ".no-chain";  // behind the path of the pipeline cache
+// Behind the path of the pipeline cache; a proof counts for the code that gave it.
+constexpr char kNoChain[] = ".no-chain", kProvedChain[] = ".chain-";
 
 // A device whose chains have failed once is opened without them, as long as its driver stays the same: an
 // empty file beside its compiled kernels says so. Without a cache folder nothing remembers it.
@@ -113,6 +114,15 @@ Status VulkanDevice::waited_well() {
 
 bool VulkanDevice::chain_failed_before() const {
   return !cache_path_.empty() && access((cache_path_ + kNoChain).c_str(), F_OK) == 0;
+}
+
+// The file that says that chains were right with this driver, so that a start need not test them again; ""
+// where nothing is kept.
+std::string VulkanDevice::chain_proof_path() const {
+  if (cache_path_.empty()) return "";
+  char code[17];
+  format_text(code, sizeof code, "%016llx", (unsigned long long)checksum(kCheck.data(), kCheck.size()));
+  return cache_path_ + kProvedChain + code;
 }
 
 // Runs stages of more groups than any device holds at once. `memory`: values, then the count of wrong ones.
@@ -146,6 +156,8 @@ Status VulkanDevice::prove_chain() {
   Kernel kernel;
   Graph graph;
   std::unique_ptr<Stream> stream;
+  const std::string proof = chain_proof_path();
+  const bool proved_before = !proof.empty() && access(proof.c_str(), F_OK) == 0;
   const auto run = [&]() -> Status {
     if (chain_failed_before())
       return fail(Code::Unsupported, "chains of kernels have failed on this device before");
@@ -154,6 +166,7 @@ Status VulkanDevice::prove_chain() {
         physical.info.cpu_type ? 16 : 64 * physical.info.unit_count;  // a unit holds 32 or less
     GRETA_TRY(allocate(64, Memory::Readback, &stuck_));
     std::memset(stuck_.mapped, 0, 64);
+    if (proved_before) return {};
     GRETA_TRY(allocate((2 * groups + 1) * sizeof(uint32_t), Memory::Device, &memory));
     GRETA_TRY(allocate(sizeof(uint32_t), Memory::Readback, &answer));
     GRETA_TRY(load({.name = "chain_check",
@@ -180,7 +193,11 @@ Status VulkanDevice::prove_chain() {
   unload(kernel);
   release(memory);
   release(answer);
-  if (status.ok()) return chain_proved_ = true, Status{};
+  if (status.ok()) {
+    if (!proof.empty() && !proved_before) (void)write_pipeline_cache(proof, physical, {});
+    clear_error_text();
+    return chain_proved_ = true, Status{};
+  }
   physical.info.features &= ~uint32_t(kVulkanChain);
   log_(LogLevel::Info, "%s: kernels follow each other by barriers: %s", physical.info.name, error_text());
   clear_error_text();

@@ -209,6 +209,7 @@ class VulkanDevice final : public Device {
   Status create_device();
   Status prove_chain();
   bool chain_failed_before() const;
+  std::string chain_proof_path() const;
   Status check_chain(Stream& stream, const Kernel& kernel, const Slice& memory, Graph* graph);
   Status create_buffer(uint64_t bytes, const void* next, VulkanBuffer* out, VkMemoryRequirements* needs);
   Status bind_memory(int type, void* next, VulkanBuffer* out);

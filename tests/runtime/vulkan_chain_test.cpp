@@ -112,6 +112,19 @@ TEST_CASE("chain: a device that the check loses is opened again without", "[runt
   CHECK(has_chains(faults.opened()));
 }
 
+TEST_CASE("chain: a check that went well is not made again", "[runtime][vulkan]") {
+  Faults faults;
+  const fs::path folder = fs::temp_directory_path() / ("greta-chain-proof-" + std::to_string(::getpid()));
+  fs::remove_all(folder);
+  const std::string name = folder.string();
+  if (!has_chains(faults.opened(~0u, name.c_str()))) SKIP("the device has no chains");
+  faults.fail("vkCreateComputePipelines", 0, kInitializationFailed);
+  CHECK(has_chains(faults.opened(~0u, name.c_str())));
+  CHECK(!has_chains(faults.opened()));  // without the folder it is, and its kernel is refused
+  faults.none();
+  fs::remove_all(folder);
+}
+
 TEST_CASE("chain: what waits in vain ends as an error, and the device has no chains after it",
           "[runtime][vulkan]") {
   Faults faults;

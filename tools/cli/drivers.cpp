@@ -18,6 +18,7 @@
 #include "bench/build_commit.h"
 #include "children.h"
 #include "console.h"
+#include "driver_state.h"
 #include "model.h"
 #include "output_file.h"
 
@@ -36,7 +37,7 @@ int driver_seconds() {
 }
 
 // A record of an answer is a head and so many bytes.
-enum class Told : uint32_t { kOpening, kDevice, kFinding, kEnd };
+enum class Told : uint32_t { kOpening, kDevice, kFinding, kLibrary, kEnd };
 struct Head {
   Told told;
   uint32_t bytes;
@@ -64,8 +65,11 @@ void tell_opening(void*, greta_log_level, const char* text) {
   if (std::string_view(text).starts_with(kOpening)) tell(Told::kOpening, text + kOpening.size());
 }
 
+// Its driver is loaded now, and may not be later.
 int tell_device(void*, const greta_device_info* device) {
   tell(Told::kDevice, {reinterpret_cast<const char*>(device), sizeof *device});
+  if (device->usable && !device->cpu_type)
+    for (const std::string& path : mapped_libraries()) tell(Told::kLibrary, path);
   return 0;
 }
 
@@ -191,6 +195,12 @@ void add_devices(const std::vector<Record>& records, std::vector<greta_device_in
   }
 }
 
+void add_libraries(const std::vector<Record>& records, std::vector<std::string>* to) {
+  for (const Record& record : records)
+    if (record.told == Told::kLibrary && std::find(to->begin(), to->end(), record.bytes) == to->end())
+      to->push_back(record.bytes);
+}
+
 void add_findings(const std::vector<Record>& records, std::vector<MachineFinding>* to) {
   for (const Record& record : records) {
     if (record.told != Told::kFinding) continue;
@@ -266,6 +276,7 @@ AskedDevices ask_devices(bool expected_only) {
     const BrokenDriver driver = {kinds[i], trouble_of(children[i], records, seconds)};
     if (driver.reason.empty()) {
       add_devices(records, &asked.devices);
+      add_libraries(records, &asked.libraries);
       continue;
     }
     asked.devices.push_back(not_asked(driver));

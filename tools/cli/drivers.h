@@ -32,6 +32,7 @@ std::string advice_for(const BrokenDriver& broken);
 struct AskedDevices {
   std::vector<greta_device_info> devices;
   std::vector<BrokenDriver> broken;
+  std::vector<std::string> libraries;  // that were loaded when devices were told
 };
 // All devices, in the order of greta_device_list. A kind that cannot be asked has one entry, which says why.
 // With `expected_only`, kinds are left out of which the kernel shows no device, and the processor is.

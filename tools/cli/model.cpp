@@ -13,6 +13,7 @@
 #include "adapters.h"
 #include "bundled.h"
 #include "console.h"
+#include "driver_state.h"
 #include "drivers.h"
 #include "tensor_rules.h"
 
@@ -103,10 +104,10 @@ static std::string cache_folder() {
 }
 
 // The kinds of device that "auto" leaves alone, since their drivers cannot be asked or opened.
-static std::string broken_kinds(const DeviceOptions& options, const std::string& cache) {
-  if (options.device != "auto") return "";
+static std::string broken_kinds(const std::string& cache, DriverState* state) {
   AskedDevices asked = ask_devices(true);
   try_opening(cache, &asked);
+  if (asked.broken.empty()) state->consist_of(std::move(asked.libraries));
   for (const BrokenDriver& driver : asked.broken)
     note_later(
         format("%s is left out: %s (see greta-cli doctor)", driver.kind.c_str(), driver.reason.c_str()));
@@ -159,13 +160,16 @@ greta_placement placement_of(const DeviceOptions& options) {
 
 static Runtime open_devices(const DeviceOptions& options, const std::string& devices) {
   const std::string cache = cache_folder();
-  const Search search(broken_kinds(options, cache));
+  DriverState drivers(cache);
+  const bool chooses = devices == "auto";
+  const std::string known = chooses ? drivers.take() : "";  // the device that would be chosen
+  const Search search(chooses && known.empty() ? broken_kinds(cache, &drivers) : "");
   auto open = sized<greta_runtime_options>();
   search.put(&open);
   open.cache_folder = cache.c_str();
   if (!options.untuned && !cache.empty()) open.tuning_folder = cache.c_str();
   open.threads = options.threads;
-  open.device = devices.c_str();
+  open.device = known.empty() ? devices.c_str() : known.c_str();
   open.device_limits = options.memory_limits.data();
   open.device_limit_count = static_cast<uint32_t>(options.memory_limits.size());
   open.exact = options.exact ? 1 : 0;
@@ -187,9 +191,12 @@ static Runtime open_devices(const DeviceOptions& options, const std::string& dev
     status = greta_runtime_open(&open, &runtime);
   }
   choosing_device = false;
+  if (status != GRETA_OK && !known.empty() && !interrupted()) return open_devices(options, devices);
+  const bool chose_the_best = choice_warnings.empty();
   note_choice(runtime);
   Runtime opened = own<Runtime>(status, runtime);
   const greta_device_info device = describe(opened.get());
+  if (chooses && chose_the_best && !device.cpu_type) drivers.remember(device.id);
   if (device.cpu_type && std::strncmp(device.id, "cpu", 3) != 0)
     note_later(format("%s is %s, which runs on the processor", device.id, device.name));
   return opened;

@@ -1,5 +1,7 @@
 // Plans an executor's memory, and opens it. Sizes come from plans whose buffers have no memory yet.
 #include <algorithm>
+#include <atomic>
+#include <new>
 #include <numeric>
 
 #include "engine/executor/deep_steps.h"
@@ -138,31 +140,89 @@ Status describe_buffers(const Model& model, const ExecutorOptions& o, const Exec
   return {};
 }
 
+namespace {
+
+struct PlannedSteps {
+  const std::vector<Segment>& segments;  // of each step
+  const Weights& weights;
+  std::vector<StepKey> keys;
+};
+
+// A step takes 0.1 ms for each layer. Fewer layers of all steps are planned before threads have started.
+constexpr size_t kLayersWorthThreads = 1000;
+constexpr uint32_t kMostThreads = 16;
+
+struct Planners {
+  const Model& model;
+  const StepBuffers& buffers;
+  const PlannedSteps& steps;
+  std::vector<std::vector<uint64_t>> arenas;  // [worker][device] bytes
+  std::vector<uint8_t> left;                  // [step] 1: it could not be planned
+  std::atomic<size_t> next{0};
+
+  Status plan(const StepKey& key, std::vector<uint64_t>& bytes) const {
+    for (const Segment& segment : steps.segments) {
+      GretaGraph graph(model.devices[segment.device].filter);
+      const Status built =
+          build_step(*model.arch, model.shape, steps.weights, buffers, key, &graph, segment);
+      GRETA_TRY(on_device(model, segment.device, built));
+      bytes[segment.device] = std::max(bytes[segment.device], round_up(graph.arena_bytes(), 256));
+    }
+    return {};
+  }
+  void work(uint32_t worker) noexcept {
+    for (size_t i; (i = next++) < steps.keys.size();) {
+      try {
+        left[i] = !plan(steps.keys[i], arenas[worker]).ok();
+      } catch (const std::bad_alloc&) {
+        left[i] = 1;
+      }
+    }
+  }
+};
+
+}  // namespace
+
+// Plans the steps, and makes the arena of each device in `on` as large as they ask. A step that could not be
+// planned is planned again by the calling thread, to which the error text must belong.
+static Status grow_arenas(const Model& model, const StepBuffers& buffers, const PlannedSteps& steps,
+                   std::vector<ExecutorBytes>* on) {
+  const size_t count = steps.keys.size();
+  const bool few = count * model.shape.layers < kLayersWorthThreads;
+  ThreadPool threads(few ? 1 : std::min(kMostThreads, cpu_count()));
+  Planners planners{model, buffers, steps, {}, std::vector<uint8_t>(count, few), {}};
+  planners.arenas.assign(threads.workers(), std::vector<uint64_t>(on->size()));
+  if (!few) {
+    threads.run([](void* all, uint32_t worker) noexcept { static_cast<Planners*>(all)->work(worker); },
+                &planners);
+    clear_error_text();
+  }
+  for (size_t i = 0; i < count; ++i)
+    if (planners.left[i]) GRETA_TRY(planners.plan(steps.keys[i], planners.arenas[0]));
+  for (const std::vector<uint64_t>& bytes : planners.arenas)
+    for (size_t d = 0; d < on->size(); ++d) (*on)[d].arena = std::max((*on)[d].arena, bytes[d]);
+  return {};
+}
+
 // The bytes of the arenas that the largest of the possible plans needs on each device.
 static Status plan_arenas(const Model& model, const ExecutorOptions& o, ExecutorPlan* out) {
   const ExecutorPlan& plan = *out;
   Buffer memory;  // stands for all buffers but the arena
   StepBuffers b;
   GRETA_TRY(describe_buffers(model, o, plan, &memory, &b));
-  const auto plan_segments = [&](const std::vector<Segment>& segments, const Weights& weights,
-                                 const StepKey& key) -> Status {
-    for (const Segment& segment : segments) {
-      GretaGraph graph(model.devices[segment.device].filter);
-      const Status built = build_step(*model.arch, model.shape, weights, b, key, &graph, segment);
-      GRETA_TRY(on_device(model, segment.device, built));
-      uint64_t& bytes = out->on[segment.device].arena;
-      bytes = std::max(bytes, round_up(graph.arena_bytes(), 256));
-    }
-    return {};
+  const auto take_into = [](PlannedSteps& steps) {
+    return [&steps](const StepKey& key) { return steps.keys.push_back(key), Status{}; };
   };
   const std::vector<Segment> segments = segments_of(model.placement);
-  GRETA_TRY(each_step(model, o, plan.step_tokens,
-                      [&](const StepKey& key) { return plan_segments(segments, model.weights(), key); }));
+  PlannedSteps steps{segments, model.weights(), {}};
+  GRETA_TRY(each_step(model, o, plan.step_tokens, take_into(steps)));
+  GRETA_TRY(grow_arenas(model, b, steps, &out->on));
   if (!plan.brings) return {};
   const std::vector<Segment> brought = segments_of(model.placement, brought_layers(model));
   const Weights weights = with_brought(model);
-  return each_step_with_brought(model, o, plan,
-                                [&](const StepKey& key) { return plan_segments(brought, weights, key); });
+  PlannedSteps with_experts{brought, weights, {}};
+  GRETA_TRY(each_step_with_brought(model, o, plan, take_into(with_experts)));
+  return grow_arenas(model, b, with_experts, &out->on);
 }
 
 static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t context, ExecutorPlan* p) {

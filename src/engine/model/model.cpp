@@ -9,7 +9,7 @@
 namespace greta {
 
 // Compiles the kernels that pack weights. If the driver refuses one, its type stays in the file's order,
-// since no plainer kernel can pack it. This must be known before memory is planned.
+// since no plainer kernel can pack it.
 static Status try_packing(const Gguf& gguf, const ModelDevice& on, const Log& log) {
   for (bool complete = false; !complete;) {
     KernelSet kernels(*on.kernels);
@@ -115,8 +115,6 @@ Status place_model(std::span<const ModelDevice> devices, const Placement& wanted
   for (uint32_t d = 0; d < devices.size(); ++d) {
     ModelDevice& on = m.devices[d];
     on.filter = {&on.device->info(), m.exact, &on.kernels->refused(), &on.kernels->tuned()};
-    if (!m.exact) GRETA_TRY(on_device(m, d, on.kernels->try_matrices(m.log)));
-    GRETA_TRY(on_device(m, d, try_packing(m.gguf, on, m.log)));
   }
   m.together = {};
   if (!placement.experts.empty()) {
@@ -154,7 +152,22 @@ Status on_device(const Model& model, uint32_t device, Status status) {
   return model.devices.size() > 1 ? within(status, "device %s", model.devices[device].id) : status;
 }
 
+// Multiplies matrices and compiles what packs the model's weights, unless that is known of its devices.
+// Without kernels that a driver refuses, or that multiply wrong, the model is placed there anew.
+static Status try_kernels(Model* model) {
+  Model& m = *model;
+  bool refused = false;
+  for (uint32_t d = 0; d < m.devices.size(); ++d) {
+    const ModelDevice& on = m.devices[d];
+    if (!m.exact) GRETA_TRY(on_device(m, d, on.kernels->try_matrices(m.log)));
+    GRETA_TRY(on_device(m, d, try_packing(m.gguf, on, m.log)));
+    refused |= on.kernels->refused().any();
+  }
+  return refused ? place_model(std::vector(m.devices), Placement(m.placement), model) : Status{};
+}
+
 Status load_model(Model* model, const Progress& progress) {
+  GRETA_TRY(try_kernels(model));
   GRETA_TRY(model->store.load(model->gguf, model->devices, progress));
   return identify(model->gguf, &model->identity);
 }
