@@ -53,6 +53,19 @@ TEST_CASE("cache groups: what the cache of known shapes takes", "[engine][groups
   CHECK(gemma3_27b.bytes(32768, 1, 40 * page) == gemma3_27b.bytes(32768, 1, 17 * page) + 23 * page);
 }
 
+TEST_CASE("cache groups: layers with a window have pages of their own where these are fewer",
+          "[engine][groups]") {
+  const Shapes gpt_oss_20b(24, 2, 128, 8, 64);
+  const std::vector<uint64_t> page_bytes(24, gpt_oss_20b.layer_page_bytes);
+  const auto groups = [&](uint32_t pages) {
+    return plan_cache_groups(gpt_oss_20b.shape, {1, kMaxStepTokens, pages, page_bytes, 1});
+  };
+  const uint32_t windowed = groups(2048).group[1].pages;
+  CHECK(groups(2048).count == 2);
+  CHECK(groups(windowed + 1).count == 2);
+  CHECK(groups(windowed).count == 1);
+}
+
 TEST_CASE("states: the plan counts them, and a saved state of another model is refused", "[engine][groups]") {
   const Windowed& model = kHybridModels[1];
   const std::string file = windowed(model.golden, nullptr, 0), lfm2 = windowed("lfm2-converted", nullptr, 0);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "support/failing_threads.h"
@@ -58,4 +59,47 @@ TEST_CASE("serve: a wait for an event has an end, however long it is", "[serve]"
   }
   for (const uint64_t beyond : {UINT64_MAX, UINT64_MAX - 1, UINT64_MAX / 2})  // the end of the clock
     CHECK(end_of_wait(beyond) == 0);
+}
+
+// Whether the bell was rung since the last wait at it.
+static bool was_rung(Doorbell& bell) {
+  auto waits = std::async(std::launch::async, [&] { bell.wait(); });
+  if (waits.wait_for(std::chrono::seconds(2)) == std::future_status::ready) return true;
+  bell.ring();
+  return false;
+}
+
+TEST_CASE("serve: the writer is told when a full box has room, and when half of it is read", "[serve]") {
+  constexpr size_t kCapacity = 8;
+  const auto bell = std::make_shared<Doorbell>();
+  Mailbox mailbox(kCapacity, bell);
+  for (size_t i = 0; i < kCapacity; ++i) mailbox.put({});
+  CHECK(mailbox.full());
+  RequestEvent event;
+  CHECK(mailbox.take(0, &event));
+  CHECK(!mailbox.full());
+  CHECK(was_rung(*bell));
+  for (size_t left = kCapacity - 1; left > kCapacity / 2; --left) CHECK(mailbox.take(0, &event));
+  CHECK(mailbox.half_read());
+  CHECK(was_rung(*bell));
+}
+
+TEST_CASE("serve: of two reports of progress that nobody has read, the last one stays", "[serve]") {
+  Mailbox mailbox(8, std::make_shared<Doorbell>());
+  const auto put = [&](RequestEvent::Kind kind, uint32_t read_tokens) {
+    RequestEvent event;
+    event.kind = kind;
+    event.progress.read_tokens = read_tokens;
+    mailbox.put(std::move(event));
+  };
+  put(RequestEvent::Kind::Progress, 1);
+  put(RequestEvent::Kind::Progress, 2);
+  put(RequestEvent::Kind::Text, 0);
+  put(RequestEvent::Kind::Progress, 3);
+  RequestEvent event;
+  for (const uint32_t read_tokens : {2u, 0u, 3u}) {
+    REQUIRE(mailbox.take(0, &event));
+    CHECK(event.progress.read_tokens == read_tokens);
+  }
+  CHECK(!mailbox.take(0, &event));
 }

@@ -1,4 +1,5 @@
 // DRY with breakers that are longer than a token is compared with its definition by plain loops.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <random>
@@ -92,4 +93,26 @@ TEST_CASE("sampler: DRY's breakers are found in the vocabulary", "[sampler]") {
   const std::string_view inside[] = {"q"};
   REQUIRE(find_dry_breakers(tokenizer, inside, &found).ok());
   CHECK(has("xq", ""));
+}
+
+TEST_CASE("sampler: DRY's breakers are written as within a text, without the token that begins one",
+          "[sampler]") {
+  const std::string file = bpe_vocabulary({"<|begin|>", "xy"}, {"x y"}, "llama-bpe")
+                               .value("tokenizer.ggml.bos_token_id", 256u)
+                               .value("tokenizer.ggml.add_bos_token", true)
+                               .file();
+  Source source;
+  Gguf gguf;
+  Tokenizer tokenizer;
+  REQUIRE(source.open_memory(file.data(), file.size()).ok());
+  REQUIRE(gguf.open(std::move(source)).ok());
+  REQUIRE(tokenizer.open(gguf, Log{}).ok());
+  std::vector<int32_t> whole;
+  REQUIRE(tokenizer.encode("z", {true, false}, &whole).ok());
+  REQUIRE(whole.size() == 2);
+  std::vector<DryBreaker> found;
+  const std::string_view texts[] = {"xyz"};
+  REQUIRE(find_dry_breakers(tokenizer, texts, &found).ok());
+  REQUIRE(!found.empty());
+  for (const DryBreaker& each : found) CHECK(std::ranges::count(each.tail, whole[0]) == 0);
 }

@@ -158,6 +158,44 @@ TEST_CASE("serve: a reader that stalls pauses only its own request", "[serve]") 
   rig.check_clean();
 }
 
+TEST_CASE("serve: a request waits until there are pages for its prompt and a token", "[serve]") {
+  Rig rig({.context = 256, .sequences = 2, .cache_tokens = 4 * kPageTokens});
+  const auto first = rig.add(request_of(some_tokens(kPageTokens + 6, 1), 40));  // takes two pages
+  for (int i = 0; i < 4; ++i) REQUIRE(rig.scheduler->step());
+  // One page is kept for the other to grow, so one is left.
+  const auto second = rig.add(request_of(some_tokens(kPageTokens, 2), 4));
+  for (int i = 0; i < 4; ++i) REQUIRE(rig.scheduler->step());
+  uint32_t unread = 0;
+  CHECK(first->progress(&unread).state == RequestProgress::State::Writing);
+  CHECK(second->progress(&unread).state == RequestProgress::State::Waiting);
+  rig.run();
+  CHECK(answer_of(*first).result.status.ok());
+  CHECK(answer_of(*second).tokens.size() == 4);
+  rig.check_clean();
+}
+
+TEST_CASE("serve: an executor of one token a step writes as others do", "[serve]") {
+  Rig rig({.context = 64, .sequences = 1, .step_tokens = 1}), reference({.context = 64, .sequences = 1});
+  const RequestOptions asked = request_of(some_tokens(5, 3), 8);
+  const auto request = rig.add(asked);
+  for (int i = 0; i < 100 && rig.scheduler->step();) ++i;
+  CHECK(rig.scheduler->live() == 0);
+  RequestResult result;
+  REQUIRE(request->ended(&result) == false);  // its events are unread
+  CHECK(answer_of(*request).tokens == alone(reference, asked));
+}
+
+TEST_CASE("serve: a logit filter that asks to stop ends a session's text without an error", "[serve]") {
+  Rig rig({.context = 64, .sequences = 1});
+  RequestOptions asked = request_of(some_tokens(4, 1), 10);
+  int calls = 0;
+  asked.sampling.filter.user = &calls;
+  asked.sampling.filter.call = [](void* user, float*, size_t, const int32_t*, size_t) {
+    return int(++*static_cast<int*>(user) > 2);
+  };
+  CHECK(alone(rig, asked).size() == 2);
+}
+
 TEST_CASE("serve: a cancelled request frees its pages at once and changes no other answer", "[serve]") {
   Rig rig({.context = 256, .sequences = 4, .cache_tokens = 64 * 16}, {.prefix_cache = false});
   const RequestOptions options = request_of(some_tokens(20, 1), 100, 5);

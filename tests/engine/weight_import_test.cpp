@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "places.h"
+#include "support/forwarding_device.h"
 #include "support/tiny_model.h"
 #include "support/vulkan_faults.h"
 
@@ -58,7 +59,42 @@ Source bundled() {
   return source;
 }
 
+// Counts imports, each of at most so many bytes.
+class CountedImports final : public ForwardingDevice {
+ public:
+  CountedImports(Device& inner, uint64_t most_bytes, uint32_t* count)
+      : ForwardingDevice(inner), count_(count) {
+    info_.max_import_bytes = most_bytes;
+  }
+  Status import_host(const void* pages, uint64_t bytes, Buffer* out) override {
+    ++*count_;
+    CHECK(bytes <= info_.max_import_bytes);
+    return inner_.import_host(pages, bytes, out);
+  }
+
+ private:
+  uint32_t* count_;
+};
+
 }  // namespace
+
+TEST_CASE("weights are imported as many at once as a buffer may hold", "[engine]") {
+  if (*test_split()) SKIP("each device imports what it has");
+  const TinyModel tiny = make_tiny({});
+  const uint64_t ends = 2 * page_bytes();
+  uint32_t all = 0, in_parts = 0;
+  for (uint32_t* const count : {&all, &in_parts}) {
+    const uint64_t most = (count == &all ? tiny.file.size() : tiny.file.size() / 3) + ends;
+    EngineOptions options;
+    options.wrap = [&](Device& inner) { return std::make_unique<CountedImports>(inner, most, count); };
+    Engine engine;
+    open_engine(tiny.file, options, &engine);
+    if (!engine.device->info().imports_host) SKIP("the device copies weights");
+    CHECK(engine.model->store.mapped_bytes() > 0);
+  }
+  CHECK(all == 1);
+  CHECK(in_parts > 2);
+}
 
 TEST_CASE("weights are read in the pages of a file, or copied where a driver refuses them",
           "[engine][vulkan]") {

@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include "support/devices.h"
 #include "support/op_rig.h"
 
 using namespace greta;
@@ -81,6 +82,56 @@ TEST_CASE("weight parts: rows of the matrices of experts make the bits of whole 
     for (const GretaGraph::Command& command : graph.commands())
       rig.run(command.calls, *command.row, command.bucket);
     CHECK(rig.get<uint32_t>(call.slot[kY]) == whole);
+    rig.reset();
+  }
+}
+
+TEST_CASE("weight parts: rows of a matrix make the bits of the whole one", "[engine]") {
+  const OpenDevice device = open_named(test_device(), 0);
+  Rig rig(*device);
+  Random random(5);
+  const uint32_t n = 80, depth = 64;
+  for (const auto& [bucket, tokens] : {std::pair(1u, 1u), std::pair(2u, 2u), std::pair(8u, 5u)}) {
+    CAPTURE(bucket);
+    StepRows steps;
+    steps.add_tokens(tokens);
+    const Matrix matrix = random_matrix(QuantType::q8_0, n, depth, 1, Scales::Plain, random);
+    const Slice x = rig.put_padded(gaussians(tokens * depth, random), bucket * depth),
+                y = rig.room(uint64_t(bucket) * n * sizeof(float)), step = steps.put(rig);
+    Call call = CallMaker{step}.matmul(put_matrix(rig, matrix, Layout::Gguf), x, y);
+    call.slot[kBias] = rig.put(gaussians(n, random, 3));
+    rig.run_plain(call, bucket);
+    const auto whole = rig.get<uint32_t>(call.slot[kY]);
+
+    std::vector<Tensor> parts;
+    REQUIRE(cut_tensor(call.weight, tensor_bytes(QuantType::q8_0, Layout::Gguf, 32, depth, 1), &parts).ok());
+    REQUIRE(parts.size() == 3);
+    uint64_t at = call.weight.slice.offset;
+    for (Tensor& part : parts) {
+      part.slice = {call.weight.slice.buffer, at, bytes_of(part)};
+      at += bytes_of(part);
+    }
+    call.weight.parts = &parts;
+    call.weight.slice = {};
+    GretaGraph graph({&rig.info(), true});
+    REQUIRE(add_parts(call, bucket, &graph).ok());
+    REQUIRE(graph.finish().ok());
+    // A single row of y is written in place, others are copied there.
+    CHECK(graph.commands().size() == (bucket == 1 ? 3 : 6));
+    DeviceKernels shared(*device);
+    KernelSet kernels(shared);
+    DeviceMemory arena;
+    REQUIRE(arena.allocate(*device, std::max<uint64_t>(graph.arena_bytes(), 4), Memory::Device).ok());
+    REQUIRE(graph.bind(kernels, arena.all()).ok());
+    REQUIRE(kernels.compile().ok());
+    rig.poison(call.slot[kY]);
+    Stream* opened = nullptr;
+    REQUIRE(device->create_stream(&opened).ok());
+    const std::unique_ptr<Stream> stream(opened);
+    REQUIRE(graph.run(*stream).ok());
+    REQUIRE(stream->wait().ok());
+    auto cut = rig.get<uint32_t>(call.slot[kY]);
+    CHECK(std::equal(cut.begin(), cut.begin() + tokens * n, whole.begin()));
     rig.reset();
   }
 }

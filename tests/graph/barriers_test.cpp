@@ -101,6 +101,22 @@ TEST_CASE("decode has five barriers a layer", "[graph]") {
   }
 }
 
+TEST_CASE("the barrier that is removed is the one that was named", "[graph]") {
+  const auto tiny = make_tiny({.layers = 1});
+  Planned planned;
+  planned.open(tiny.file, {1, 1, 1, false}, 1);
+  const auto places = [&] {
+    std::vector<size_t> at;
+    for (size_t i = 0; i < planned.graph->commands().size(); ++i)
+      if (planned.graph->commands()[i].barrier_before) at.push_back(i);
+    return at;
+  };
+  std::vector<size_t> left = places();
+  planned.graph->remove_barrier(3);
+  left.erase(left.begin() + 3);
+  CHECK(places() == left);
+}
+
 TEST_CASE("a plan with any one barrier removed is reported", "[graph]") {
   const auto tiny = make_tiny({});
   for (const StepKey key : {StepKey{1, 1, 1, false}, StepKey{1, 1, 0, true}, StepKey{16, 1, 1, false}}) {

@@ -111,6 +111,39 @@ TEST_CASE("what another launch has changed since, or another gain asks for, is r
   for (size_t i = 0; i < std::size(expected); ++i) CHECK(plan.ops(i) == expected[i]);
 }
 
+TEST_CASE("a copy that makes x stays a copy, and a launch of its own rounds x", "[graph]") {
+  Plan plan(built_row());
+  const Slice x = plan.row();
+  REQUIRE(plan.graph.copy(x, plan.take(kWidth * sizeof(float))).ok());
+  plan.emit({plan.matmul(x, plan.row())});
+  REQUIRE(plan.graph.finish().ok());
+  REQUIRE(plan.graph.commands().size() == 3);
+  CHECK(!plan.graph.commands()[0].row);
+  CHECK(plan.ops(1) == "convert");
+  CHECK(plan.ops(2) == "matmul");
+}
+
+TEST_CASE("rows that are gathered are rounded by the launch that makes x where there is one", "[graph]") {
+  const KernelRow& row = built_row();
+  for (const uint32_t bucket : {1u, 2u}) {
+    CAPTURE(describe(row), bucket);
+    Plan plan(row);
+    const auto rows = [&] { return plan.graph.temporary(bucket * kWidth * sizeof(float)); };
+    const Slice x = rows(), h = rows(), y = rows();
+    const Slice normed = rows();
+    const Call first[] = {plan.matmul(x, y), plan.add(h, y)};
+    Call last[] = {plan.norm(plan.tensor(QuantType::f32, 1), h, normed), plan.matmul(normed, rows())};
+    last[0].rows_of = kRowsGather;
+    last[1].rows_of = kRowsOutputs;
+    REQUIRE(plan.graph.add(first, bucket).ok());
+    REQUIRE(plan.graph.add(last, bucket).ok());
+    REQUIRE(plan.graph.finish().ok());
+    size_t fused = 0;
+    for (size_t i = 0; i < plan.graph.commands().size(); ++i) fused += plan.ops(i).ends_with("+convert");
+    CHECK(fused == (bucket == 1 ? 1 : 0));
+  }
+}
+
 // A norm after a block, as gemma has it: product, norm and residual are one launch, which rounds for the
 // next. A product of floats does so too, but reads x as it is.
 TEST_CASE("a norm after a block takes the residual and rounds", "[graph]") {

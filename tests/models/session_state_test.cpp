@@ -405,6 +405,10 @@ TEST_CASE("state: callbacks that fail, and a request to stop", "[models][state]"
                       &read, bytes.size())
                   .ok());
       const Status status = to->restore(source);
+      const std::string text = status.ok() ? "" : error_text(), name = source.name(0);
+      const size_t named = text.find(name);
+      if (status.code == Code::File)  // once
+        CHECK((named != text.npos && text.find(name, named + 1) == text.npos));
       CHECK(status.code == (cancel && fail_at < 4 ? Code::Cancelled : cancel ? Code::Ok : Code::File));
       CHECK(to->position() == (status.ok() ? 120 : 3));
     }
