@@ -544,7 +544,8 @@ typedef struct greta_executor_options {
   uint32_t compile_ahead;   /* 1: on a GPU, opening the executor compiles the kernels for steps of every
                              * size, so that no request waits for the driver. That takes a fraction of a
                              * second where the cache folder has them, and many seconds the first time. */
-  uint32_t reserved;        /* 0. */
+  uint32_t draft_head;      /* 1: of a model that is opened with greta_model_options.draft_head. Plans then
+                             * count the layer that drafts tokens. 0 in a plan: they leave it out. */
 } greta_executor_options;
 
 /* How the pieces of a model are placed on the devices of a runtime: its embedding, each of its layers with
@@ -605,6 +606,8 @@ typedef struct greta_model_options {
                                            * NULL: one with the defaults. Read during the call. */
   uint32_t draft_head;         /* 1: the layer of the file that drafts tokens is loaded, for GRETA_DRAFT_HEAD.
                                 * Executors of the model then keep its cache, and every step gives it rows.
+                                * It lies on the device of the output, with a copy of the embedding if that is
+                                * on another one.
                                 * GRETA_ERROR_UNSUPPORTED where the file has none that can be used. */
   uint32_t reserved2;          /* 0. */
 } greta_model_options;
@@ -629,6 +632,9 @@ typedef struct greta_memory_plan {
   uint64_t states_bytes;       /* Of cache_bytes: the states of layers that keep one in place of keys and
                                 * values, for all sequences and for checkpoints. */
   uint64_t checkpoints_bytes;  /* Of states_bytes: those of checkpoints and of a service's prefix cache. */
+  uint64_t draft_head_bytes;   /* Of weights_bytes, cache_bytes and tables_bytes: those of the layer that
+                                * drafts tokens, if the executor's draft_head is 1, with a copy of the
+                                * embedding where that is on another device. */
 } greta_memory_plan;
 
 /* Computes what opening a model of this file and an executor would allocate. No weights are loaded. A plan
@@ -653,7 +659,8 @@ typedef struct greta_device_plan {
 
   /* What each part takes there of weights, with those that are used in place, and of cache; 0 if it is not
    * there. Valid during the call of on_device. */
-  const uint64_t* piece_bytes;  /* [layers + 2] Embedding, each layer without its experts, output. */
+  const uint64_t* piece_bytes;  /* [layers + 2] Embedding, each layer without its experts, output (with the
+                                 * layer that drafts tokens). */
   const uint64_t* expert_bytes; /* [layers] The experts of each layer. */
   uint32_t layers;
   uint32_t reserved;            /* 0. */

@@ -31,7 +31,7 @@ Status greta::read_executor_options(const greta_executor_options* given, Executo
   out->step_tokens = o.step_tokens;
   out->progress = {o.progress, o.progress_user};
   out->checkpoint_bytes = o.checkpoint_bytes;
-  GRETA_TRY(check_reserved(o.reserved));
+  GRETA_TRY(read_flag(o.draft_head, "draft_head", &out->draft_head));
   return read_flag(o.compile_ahead, "compile_ahead", &out->compile_ahead);
 }
 
@@ -71,6 +71,7 @@ greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* fi
     plan.tables_bytes = bytes.tables;
     plan.states_bytes = executor.states * executor.state_bytes;
     plan.checkpoints_bytes = executor.checkpoints * executor.state_bytes;
+    plan.draft_head_bytes = model.store.head_bytes() + executor.head_bytes;
     plan.host_bytes = kHostBytes + model.gguf.held_bytes() + model.store.host_bytes();
     plan.total_bytes = plan.weights_bytes + executor.total();
     format_text(plan.device, sizeof plan.device, "%s", model.devices[0].id);
@@ -93,8 +94,6 @@ static Status refuse_weights(const greta_model& model, uint32_t index, uint64_t 
 }
 
 static Status open_model(greta_runtime* runtime, const greta_model_options& o, greta_model** out_model) {
-  bool draft_head = false;
-  GRETA_TRY(read_flag(o.draft_head, "draft_head", &draft_head));
   auto model = std::make_unique<greta_model>();
   model->runtime = runtime;
   GRETA_TRY(model->source.store(o.source));
@@ -102,9 +101,13 @@ static Status open_model(greta_runtime* runtime, const greta_model_options& o, g
   GRETA_TRY(model->source.open(&source));
   ExecutorOptions executor;
   GRETA_TRY(read_executor_options(o.executor, &executor));
+  const bool wanted = executor.draft_head;
+  GRETA_TRY(read_flag(o.draft_head, "draft_head", &executor.draft_head));
+  if (wanted && !executor.draft_head)
+    return fail(Code::Argument,
+                "the executor is to have the layer that drafts tokens, but draft_head of the model is 0");
   GRETA_TRY(describe_placed(*runtime, std::move(source), o.placement, executor, runtime->log, &model->model));
   Model& m = model->model;
-  if (draft_head) GRETA_TRY(use_head(&m));
   m.spans = runtime->spans;
   Span span(m.spans, SpanKind::Load, "load");
   model->counted.resize(m.devices.size());
@@ -179,6 +182,10 @@ Status greta::open_executor(greta_model& model, const greta_executor_options* gi
                             std::shared_ptr<CountedExecutor>* out) {
   ExecutorOptions options;
   GRETA_TRY(read_executor_options(given, &options));
+  if (options.draft_head && !model.model.shape.heads)
+    return fail(Code::Argument,
+                "an executor with the layer that drafts tokens, but the model was opened without it "
+                "(draft_head)");
   auto shared = std::make_shared<CountedExecutor>();
   shared->runtime = model.runtime;
   shared->model = &model;

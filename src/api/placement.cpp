@@ -135,13 +135,17 @@ void write_layers(const char* one, const char* several, uint32_t layers, const H
   }
 }
 
-// "embedding, layers 0-11, experts of layers 12-15"
-void write_pieces(const Placement& placement, uint32_t device, char (&out)[128]) {
+// "embedding, layers 0-11, output, draft head, experts of layers 12-15"
+void write_pieces(const Model& model, uint32_t device, char (&out)[128]) {
+  const Placement& placement = model.placement;
   std::string text;
   const uint32_t layers = placement.layers();
   if (placement.embedding() == device) text = "embedding";
   write_layers("layer ", "layers ", layers, [&](uint32_t l) { return placement.layer(l) == device; }, &text);
-  if (placement.output() == device) text += text.empty() ? "output" : ", output";
+  if (placement.output() == device) {
+    text += text.empty() ? "output" : ", output";
+    if (model.shape.heads) text += ", draft head";
+  }
   const auto experts_alone = [&](uint32_t l) {
     return placement.experts_of(l) == device && placement.layer(l) != device;
   };
@@ -161,6 +165,7 @@ Status greta::describe_placed(greta_runtime& runtime, Source&& source, const gre
   if (by_memory && !std::ranges::all_of(runtime.devices, &RuntimeDevice::left_out))
     std::erase_if(devices, [&](const ModelDevice& each) { return runtime.devices[each.number].left_out; });
   GRETA_TRY(describe_model(std::move(source), *devices[0].kernels, runtime.exact, log, out));
+  if (executor.draft_head) GRETA_TRY(use_head(out));
   out->bring_from = wanted.bring_experts_from;
   Placement placement = Placement::whole(out->shape.layers);
   const bool apart = wanted.host_experts || wanted.device_of;
@@ -221,9 +226,9 @@ greta_status greta_placement_plan(greta_runtime* runtime, const greta_file* file
       plan.device = model.devices[d].number;
       plan.context = executor.context;
       format_text(plan.id, sizeof plan.id, "%s", model.devices[d].id);
-      write_pieces(model.placement, d, plan.pieces);
+      write_pieces(model, d, plan.pieces);
       TensorStore::PieceBytes bytes = model.store.piece_bytes(d, true);
-      for (uint32_t l = 0; l < model.shape.layers; ++l)
+      for (uint32_t l = 0; l < model.shape.cached_layers(); ++l)
         if (model.placement.layer(l) == d) bytes.pieces[l + 1] += executor.layer_bytes[l];
       plan.piece_bytes = bytes.pieces.data();
       plan.expert_bytes = bytes.experts.data();

@@ -195,6 +195,22 @@ class Info(Folder):
         huge = plan("-c", 2_000_000_000)
         self.assertTrue(huge is None or not huge["fits"])
 
+    def test_the_layer_that_drafts_tokens(self):
+        head = pathlib.Path(__file__).parents[1] / "golden" / "heads" / "qwen35-head.gguf"
+
+        def plan(*args):
+            return json.loads(self.out("info", "--json", "-m", head, "--device", "cpu", *args))["memory_plan"]
+
+        without, counted = plan(), plan("--spec-type", "draft-mtp")
+        self.assertEqual(without["draft_head_bytes"], 0)
+        self.assertGreater(counted["draft_head_bytes"], 0)
+        self.assertGreater(counted["total_bytes"], without["total_bytes"])
+        self.assertIn("draft head", self.out("info", "-m", head, "--device", "cpu", "--spec-type", "draft-mtp"))
+        self.assertEqual(plan("--spec-type", "ngram"), without)
+        info = json.loads(self.out("info", "--json", "--device", "cpu", "--spec-type", "draft-mtp"))
+        self.assertIn("nextn_predict_layers", info["memory_plan_problem"])
+        self.assertIn("one model", self.error(2, "info", "-m", head, "-md", head))
+
     def test_without_a_plan(self):
         for architecture in ("llama", "no-such-thing"):
             path = self.file("v.gguf", vocabulary_gguf(["a"], architecture))

@@ -238,6 +238,34 @@ TEST_CASE("heads: sessions write the same text with their guesses", "[models][dr
   }
 }
 
+TEST_CASE("heads: a model on two devices writes the same text with their guesses",
+          "[models][draft][devices]") {
+  const char* name = kHeads[GENERATE(0, 1, 2, 3)];
+  INFO(name);
+  const std::string file = write_model(read_head(name));
+  const RequestOptions request = request_of(some_tokens(21, 3), 40, 0);
+  Written whole;
+  uint32_t guessed = 0;
+  for (const char* split : {"", "middle", "turns", "output"}) {
+    INFO("split: " << split);
+    EngineOptions options;
+    options.threads = 1;
+    options.checked = on_cpu();
+    options.head = true;
+    options.split = split;
+    Engine engine;
+    open_engine(file, options, &engine);
+    const Written drafted = write(engine, request, {DraftKind::Head, 3});
+    const uint32_t right = drafted.first.accepted_tokens + drafted.result.accepted_tokens;
+    if (!*split) whole = drafted, guessed = right;
+    if (!on_cpu()) continue;
+    CHECK(drafted.tokens == whole.tokens);
+    CHECK(drafted.state == whole.state);
+    CHECK(drafted.first.drafted_tokens == whole.first.drafted_tokens);  // the same guesses
+    CHECK(right == guessed);
+  }
+}
+
 TEST_CASE("heads: a function that knows the text can make all guesses right, or all wrong",
           "[models][draft]") {
   const char* name = kHeads[GENERATE(0, 3)];

@@ -382,7 +382,8 @@ Engine open_engine(const EngineOptions& options, bool tell, SamplingOptions* sam
   Engine engine;
   const std::string path = model_path(options.model, tell);
   engine.model_name = path.substr(path.rfind('/') + 1) + (options.model.path.empty() ? " (bundled)" : "");
-  const greta_executor_options wanted = wanted_executor(options.context, path);
+  greta_executor_options wanted = wanted_executor(options.context, path);
+  wanted.draft_head = guesses == "draft-mtp" ? 1 : 0;
   engine.runtime = open_runtime(options.device, path, wanted);
   const greta_device_info before = describe(engine.runtime.get());
   engine.model = open_model(engine.runtime.get(), path, !options.model.copy, options.device, wanted,

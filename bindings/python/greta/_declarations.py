@@ -317,7 +317,7 @@ class greta_executor_options(Structure):
     progress_user: int | None
     checkpoint_bytes: int
     compile_ahead: int
-    reserved: int
+    draft_head: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("context", c_uint32),
@@ -331,7 +331,7 @@ class greta_executor_options(Structure):
         ("progress_user", c_void_p),
         ("checkpoint_bytes", c_uint64),
         ("compile_ahead", c_uint32),
-        ("reserved", c_uint32),
+        ("draft_head", c_uint32),
     ]
 
 
@@ -410,6 +410,7 @@ class greta_memory_plan(Structure):
     device: Text
     states_bytes: int
     checkpoints_bytes: int
+    draft_head_bytes: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("fits", c_uint32),
@@ -426,6 +427,7 @@ class greta_memory_plan(Structure):
         ("device", c_char * 16),
         ("states_bytes", c_uint64),
         ("checkpoints_bytes", c_uint64),
+        ("draft_head_bytes", c_uint64),
     ]
 
 

@@ -250,7 +250,7 @@ Status Executor::upload_step(std::span<const Row> rows, const Planned& plan) {
   GRETA_TRY(upload_rows(plan, count_lone(rows)));
   GRETA_TRY(upload_runs(rows));
   GRETA_TRY(upload_scales(plan.key));
-  if (apart()) GRETA_TRY(log_tokens(rows));
+  if (apart() && !plan.key.head) GRETA_TRY(log_tokens(rows));
   if (plan.key.prefixes && !prefixes_there_) {
     GRETA_TRY(upload(host_prefixes(), sizeof(SharedPrefixes)));
     prefixes_there_ = true;

@@ -24,6 +24,7 @@ struct ExecutorOptions {
   // Steps' worth of tokens that share one pass over experts that are brought; 0: kPassPieces, or 1 where
   // step_tokens is given.
   uint32_t pass_pieces = 0;
+  bool draft_head = false;  // of a model that is opened with the layer that drafts tokens
 };
 
 // Rows with an output in a step that draws: one of each sequence, or those of a sequence whose next tokens
@@ -57,6 +58,7 @@ struct ExecutorPlan {
   uint32_t pass_tokens = 0;       // of what is submitted at once: step_tokens, or more where it brings some
   std::vector<ExecutorBytes> on;  // by device
   std::vector<uint64_t> layer_bytes;  // of the cache of each layer, which is in the above
+  uint64_t head_bytes = 0;            // of it and the tables, those of the layer that drafts tokens
   bool passes() const { return pass_tokens > step_tokens; }
   ExecutorBytes all() const;  // of all devices together
   uint64_t total() const { return all().total(); }

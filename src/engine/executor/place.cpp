@@ -66,6 +66,7 @@ Status measure(const ExecutorOptions& options, uint64_t free_bytes, const Model&
   out->crossing = 2 * std::max(page, values * sizeof(float));
   if (s.experts.count) out->crossing += residual_bytes(s, plan.step_tokens);
   out->brought = brought_bytes(model, bytes.experts, plan.step_tokens);
+  out->apart = (model.weights().tied ? bytes.pieces[0] : 0) + (s.heads ? bytes.pieces[0] : 0);
   return {};
 }
 
@@ -104,7 +105,9 @@ bool fill_devices(std::span<const PieceSizes> sizes, Executor::FreeBytes free_by
     for (uint64_t used = size.beside + size.crossing + brought; piece < layers + 2; ++piece) {
       const bool is_layer = piece > 0 && piece <= layers;
       const bool experts = is_layer && piece - 1 < experts_end;
-      if (!size.fits) used += size.pieces[piece] + (experts ? size.experts[piece - 1] : 0);
+      const bool apart = piece == layers + 1 && out->device[0] != d;
+      if (!size.fits)
+        used += size.pieces[piece] + (experts ? size.experts[piece - 1] : 0) + (apart ? size.apart : 0);
       if (!size.fits && used > free_bytes[d]) break;
       out->device[piece] = d;
       if (experts) out->experts[piece - 1] = d;
@@ -154,7 +157,7 @@ Status move_tensors(const Model& model, const std::function<int(const char* name
   std::map<std::pair<uint32_t, bool>, Unit> units;
   const std::vector<NamedTensor> tensors = model_tensors(model.gguf, *model.arch, model.shape, &weights);
   for (const NamedTensor& tensor : tensors) {
-    if (!model.gguf.find_tensor(tensor.name.c_str())) continue;
+    if (tensor.of_head || !model.gguf.find_tensor(tensor.name.c_str())) continue;  // it goes with the output
     const int device = device_of(tensor.name.c_str());
     if (tensor.wanted.use == Use::Vector) continue;  // it goes where the matrices are
     Unit& unit = units[{tensor.piece, tensor.of_experts}];

@@ -24,6 +24,7 @@ struct PieceSizes {
   uint64_t beside = 0;            // what is there beside pieces
   uint64_t crossing = 0;          // what a part of the model needs more
   uint64_t brought = 0;  // what a part without some experts needs more, to bring them for long prompts
+  uint64_t apart = 0;    // what the output needs more where the embedding is on another device
 };
 // Places pieces on the devices one after the other, as many as fit, and the rest on one behind them, which
 // also has the experts of all layers from `experts_end` on. `out` has the model's layers. Returns true if

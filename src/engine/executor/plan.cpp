@@ -272,6 +272,7 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
 ExecutorBytes ExecutorPlan::all() const {
   ExecutorBytes sum;
   for (const ExecutorBytes& each : on)
+  if (s.heads) p->head_bytes = p->layer_bytes[s.layers] + head_states_bytes(s, o, p->step_tokens);
     sum.cache += each.cache, sum.arena += each.arena, sum.tables += each.tables;
   return sum;
 }

@@ -264,7 +264,8 @@ struct Builder : FeedForward {
   Status draft(const Weights& weights) {
     const Slice pair = rows(2 * uint64_t(s.width)), embedding = rows(s.width), state = rows(s.width),
                 h = rows(s.width);
-    GRETA_TRY(emit({make.embed(weights.token_embedding, embedding, {}, s.embedding_scale, s.vocab)}));
+    const Tensor& tokens = there(weights.head.embedding) ? weights.head.embedding : weights.token_embedding;
+    GRETA_TRY(emit({make.embed(tokens, embedding, {}, s.embedding_scale, s.vocab)}));
     GRETA_TRY(graph.copy(state, {b.head_inputs.buffer, b.head_inputs.offset, state.bytes}));
     Call first = norm(weights.head.embedding_norm, embedding, pair);
     Call second = norm(weights.head.hidden_norm, state, from_value(pair, s.width));

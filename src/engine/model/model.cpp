@@ -106,10 +106,6 @@ Status place_model(std::span<const ModelDevice> devices, const Placement& wanted
         "layers of this model share caches or embeddings, so it cannot be split over %zu devices: give "
         "it one of them",
         devices.size());
-  if (m.shape.heads && placement.embedding() != placement.output())
-    return fail(Code::Unsupported,
-                "the layer that drafts tokens reads the embedding and the output, which are on two devices: "
-                "place both on one, or leave that layer out");
   m.devices.assign(devices.begin(), devices.end());
   m.placement = placement;
   for (uint32_t d = 0; d < devices.size(); ++d) {

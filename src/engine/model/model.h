@@ -48,7 +48,7 @@ Placement without_needless(Placement placement, const Shape& shape);
 // read.
 Status place_model(std::span<const ModelDevice> devices, const Placement& placement, Model* model);
 // Makes a model that is not loaded yet use the layer of its file that drafts tokens, which is loaded with it.
-// Its embedding and its output are then on one device.
+// It lies with the output, and has a copy of the embedding there if that is on another device.
 Status use_head(Model* model);
 Status load_model(Model* model, const Progress& progress);
 

@@ -60,10 +60,11 @@ Status TensorStore::find(Gguf& gguf, const NamedTensor& named, const RowFilter& 
   out->count = uint32_t(wanted.count);
   const uint64_t row_bytes = quant_bytes(source->type, cut_vector ? 1 : depth),
                  taken = turned ? wanted.depth : wanted.n;
-  const bool again = wanted.tensor == &weights_.output && named.name == placed_.front().source->name;
+  const bool copy = wanted.tensor == &weights_.output || wanted.tensor == &weights_.head.embedding;
+  const bool again = copy && named.name == placed_.front().source->name;
   placed_.push_back({source, out, wanted.first_row * row_bytes, taken * wanted.count * row_bytes, false,
                      wanted.use == Use::Experts, wanted.held, stride / wanted.pieces * row_bytes,
-                     wanted.pieces, named.piece, device, named.of_experts, again,
+                     wanted.pieces, named.piece, device, named.of_experts, named.of_head, again,
                      wanted.on_host && !filter.device->unified_memory, wanted.factor});
   placed_.back().in_place = on_[device].maps && can_stay(gguf.source(), placed_.back(), *filter.device);
   if (wanted.use == Use::Vector) return {};
@@ -185,6 +186,14 @@ uint64_t TensorStore::device_bytes(uint32_t device) const {
   return bytes;
 }
 
+uint64_t TensorStore::head_bytes() const {
+  uint64_t bytes = 0;
+  for (const Placed& p : placed_)
+    if (p.of_head && !p.in_place)
+      for (const Tensor& part : parts_of(*p.tensor)) bytes += padded_bytes(part);
+  return bytes;
+}
+
 uint64_t TensorStore::host_bytes() const {
   uint64_t bytes = 0;
   for (const Placed& p : placed_)
@@ -234,6 +243,7 @@ uint64_t TensorStore::token_share(Amount amount) const {
   uint64_t sum = 0;
   for (const Placed& p : placed_) {
     const bool gathered = (p.tensor == &weights_.token_embedding && !weights_.tied) ||
+                          p.tensor == &weights_.head.embedding ||
                           p.tensor == &weights_.layer_embedding;  // a token reads one row of it
     const uint64_t all = amount(p);
     sum += gathered ? all / p.tensor->n : p.routed ? all / p.tensor->count * experts_used_ : all;
@@ -258,7 +268,7 @@ uint64_t TensorStore::largest_product(uint32_t device) const {
   uint64_t most = 0;
   for (const Placed& p : placed_) {
     if (p.device != device || p.tensor == &weights_.token_embedding || p.tensor == &weights_.output ||
-        p.tensor == &weights_.layer_embedding)
+        p.tensor == &weights_.head.embedding || p.tensor == &weights_.layer_embedding)
       continue;
     most = std::max(most,
                     values_of(*p.tensor) / (p.routed ? p.tensor->count : 1) * (p.routed ? experts_used_ : 1));

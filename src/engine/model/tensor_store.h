@@ -38,6 +38,7 @@ class TensorStore {
   uint64_t mapped_bytes(uint32_t device) const;                  // what is used there in place
   uint64_t device_bytes() const { return on_all(&TensorStore::device_bytes); }
   uint64_t mapped_bytes() const { return on_all(&TensorStore::mapped_bytes); }
+  uint64_t head_bytes() const;   // of device_bytes(): what is there for the layer that drafts tokens
   uint64_t file_bytes() const;   // the size of all tensors in use
   uint64_t token_bytes() const;  // what one decoded token reads
   // How many of device_bytes() would not be needed if the file were mapped.
@@ -69,6 +70,7 @@ class TensorStore {
     uint64_t pieces;         // of a matrix that is Held::Woven, else 1
     uint32_t piece, device;
     bool of_experts;  // of its layer
+    bool of_head;     // of the layer that drafts tokens
     bool again;       // another tensor has the same bytes on another device
     bool on_host;     // its memory is the host's, and the device's is another
     float factor;     // of all its values

@@ -347,7 +347,7 @@ std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const
   weights->layers.resize(shape.cached_layers());
   const bool one_matrix = names.output.optional && !gguf.find_tensor(names.output.text);
   weights->tied = one_matrix && !apart;
-  List input, output;
+  List input, output, draft;
   input.push_back({names.token_embedding, &weights->token_embedding,
                    weights->tied ? Use::Matrix : Use::Embedding, shape.width, shape.vocab});
   if (shape.layer_embedding) {
@@ -365,12 +365,16 @@ std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const
     add_matrix(&output, names.output, &weights->output, shape.width, shape.vocab);
   else if (apart)
     output.push_back({names.token_embedding, &weights->output, Use::Matrix, shape.width, shape.vocab});
+  if (shape.heads && apart)
+    draft.push_back(
+        {names.token_embedding, &weights->head.embedding, Use::Embedding, shape.width, shape.vocab});
   add_vector(&output, names.output_bias, &weights->output_bias, shape.vocab);
   std::vector<NamedTensor> all;
   uint32_t piece = 0;
+  bool head = false;
   const auto add = [&](std::string name, const WantedTensor& wanted) {
     if (wanted.scale) name.replace(name.rfind('.'), std::string::npos, ".scale");
-    all.push_back({std::move(name), wanted, piece, wanted.of_experts && piece <= shape.layers});
+    all.push_back({std::move(name), wanted, piece, wanted.of_experts && !head, head});
   };
   for (const WantedTensor& wanted : input)
     if (wanted.name.text) add(wanted.name.text, wanted);
@@ -379,11 +383,13 @@ std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const
     if (wanted.name.text) add(wanted.name.text, wanted);
   for (uint32_t l = 0; l < shape.cached_layers(); ++l) {
     piece = l + 1;  // what drafts lies with the output
+    head = l == shape.layers;
     const bool fused =
         names.query_key_value.text && gguf.find_tensor(layer_name(names.query_key_value, l)) != nullptr;
     for (const WantedTensor& wanted : layer_tensors(arch, shape, l, fused, &weights->layers[l]))
       if (wanted.name.text) add(layer_name(wanted.name, l), wanted);
   }
+  for (const WantedTensor& wanted : draft) add(wanted.name.text, wanted);
   if (shape.heads)
     for (const WantedTensor& wanted : head_tensors(shape, &weights->head))
       add(layer_name(wanted.name, shape.layers), wanted);

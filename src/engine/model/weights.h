@@ -39,6 +39,7 @@ struct Layer {
 // What a layer that drafts tokens has beside a layer's tensors: `join` makes its input of the normed
 // embedding of a token and the normed hidden state of the one before.
 struct Head {
+  Tensor embedding;  // what it reads in place of token_embedding, if that is on another device
   Tensor embedding_norm, hidden_norm, output_norm;
   ScaledTensor join;
 };
@@ -91,12 +92,14 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
                                         bool fused_query, Layer* layer);
 
 // Lists all tensors that a model wants, with their names in the file, and gives `weights` its layers. If its
-// embedding and its output are `apart`, a matrix that is both is wanted twice.
+// embedding and its output are `apart`, a matrix that is both is wanted twice, and so is the embedding if the
+// layer that drafts tokens, which lies with the output, reads it there.
 struct NamedTensor {
   std::string name;
   WantedTensor wanted;
   uint32_t piece;   // of the model: index of Placement::device
   bool of_experts;  // of a layer
+  bool of_head;     // of the layer that drafts tokens
 };
 std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const Shape& shape,
                                        Weights* weights, bool apart = false);

@@ -1,4 +1,5 @@
 // greta-cli info: shows header, metadata and tensors of a GGUF file, and its memory plan. No weight is read.
+#include <algorithm>
 #include <memory>
 
 #include "adapters.h"
@@ -15,6 +16,7 @@ namespace {
 
 struct InfoOptions {
   EngineOptions engine;
+  DraftOptions draft;
   const CLI::Option* device = nullptr;
   bool json = false;
   bool plan = false;  // of a step
@@ -151,12 +153,22 @@ void add_up(Plan* made) {
   }
 }
 
+// The executor of `greta-cli run` with the same options. A second model has a plan of its own.
+greta_executor_options executor_of(const InfoOptions& options, uint32_t model_context) {
+  greta_executor_options executor = executor_options(options.engine.context, model_context, 1);
+  const std::string guesses = drafter_of(options.draft);
+  if (guesses == "draft-simple")
+    throw Misused("info tells of one model: that of -md FILE has the plan of greta-cli info -m FILE");
+  executor.draft_head = guesses == "draft-mtp" ? 1 : 0;
+  return executor;
+}
+
 // Makes the plan of `greta-cli run` with the same options.
 Plan make_plan(const InfoOptions& options, const std::string& path, const greta_file* file,
                uint32_t model_context) {
   Plan made;
   const DeviceOptions& device = options.engine.device;
-  greta_executor_options executor = executor_options(options.engine.context, model_context, 1);
+  const greta_executor_options executor = executor_of(options, model_context);
   try {
     const Runtime runtime = open_runtime(device, path, executor);
     const greta_placement placement = placement_of(device);
@@ -189,6 +201,7 @@ constexpr Line kPlanLines[] = {
     {"checkpoints", &greta_memory_plan::checkpoints_bytes, "of the states, to go back to", true},
     {"arena", &greta_memory_plan::arena_bytes, "activations of the largest step"},
     {"tables", &greta_memory_plan::tables_bytes, ""},
+    {"draft head", &greta_memory_plan::draft_head_bytes, "of weights, cache and tables", true},
     {"total", &greta_memory_plan::total_bytes, "what is allocated on the device"},
     {"free", &greta_memory_plan::free_bytes, "on the device now"},
     {"mapped", &greta_memory_plan::mapped_bytes, "weights used in place from the mapped file"},
@@ -326,6 +339,12 @@ std::string as_text(const Contents& contents) {
   return text + (adapter ? as_text(*adapter) : plan_text(plan));
 }
 
+// "draft head" -> "draft_head_bytes"
+std::string key_of(std::string name) {
+  std::ranges::replace(name, ' ', '_');
+  return name + "_bytes";
+}
+
 Json plan_json(const Plan& made) {
   if (!made.problem.empty()) return nullptr;
   Json json = {{"device", made.plan.device},
@@ -333,7 +352,7 @@ Json plan_json(const Plan& made) {
                {"mapped_fits", mapped_fits(made.plan)},
                {"context", made.plan.context},
                {"step_tokens", made.plan.step_tokens}};
-  for (const Line& line : kPlanLines) json[std::string(line.name) + "_bytes"] = made.plan.*line.bytes;
+  for (const Line& line : kPlanLines) json[key_of(line.name)] = made.plan.*line.bytes;
   for (const greta_device_plan& plan : made.devices) {
     Json device = {{"device", plan.id}, {"pieces", plan.pieces}, {"fits", plan.fits != 0}};
     for (const DeviceLine& line : kDeviceLines) device[std::string(line.name) + "_bytes"] = plan.*line.bytes;
@@ -379,7 +398,7 @@ Json as_json(const Contents& contents) {
 
 // Prints the plan of a step.
 int explain(const InfoOptions& options, const std::string& path, const greta_file* file) {
-  const greta_executor_options executor = executor_options(options.engine.context, trained_context(file), 1);
+  const greta_executor_options executor = executor_of(options, trained_context(file));
   const Runtime runtime = open_runtime(options.engine.device, path, executor);
   const StepPlan plan =
       read_step_plan(runtime.get(), file, options.engine.device, executor, options.tokens, options.depth);
@@ -429,6 +448,7 @@ Action info_command(CLI::App& app) {
       ->type_name("FORM")
       ->check(one_of({"text", "json", "svg"}));
   add_options(app, options->engine);
+  add_options(app, options->draft);
   options->device = app.get_option("--device");
   app.footer(
       "The memory plan is that of `greta-cli run` with the same options. -v also lists the parts of the file "

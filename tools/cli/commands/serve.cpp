@@ -414,6 +414,7 @@ serve::Engine engine_of(const ServeOptions& options) {
   const ContextOptions& context = options.engine.context;
   engine.executor = executor_options(context, 0, 0);
   engine.executor.cache_tokens = static_cast<uint32_t>(options.cache_tokens);
+  engine.executor.draft_head = drafter_of(options.sampling.draft) == "draft-mtp" ? 1 : 0;
   engine.whole_context = context.context == 0;
   return engine;
 }
