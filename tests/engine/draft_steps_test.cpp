@@ -15,8 +15,8 @@ using Tokens = std::vector<int32_t>;
 
 constexpr uint32_t kTexts = 2, kLength = 61;
 
-// The step that reads the prompt draws the first token.
-uint32_t steps_for(uint32_t depth) { return 1 + (kLength - 1 + depth) / (depth + 1); }
+// The step that reads the prompt draws the first token, and the next one has a single guess.
+uint32_t steps_for(uint32_t depth) { return 2 + (kLength - 3 + depth) / (depth + 1); }
 
 enum class Place { Session, Batch, Service };
 

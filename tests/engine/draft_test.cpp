@@ -91,13 +91,13 @@ TEST_CASE("draft: a text of which no guess is right verifies few of them", "[dra
     std::vector<uint32_t> steps;  // that verify guesses, by the tokens that were there
     for (uint32_t tokens = 0; tokens < 4000; ++tokens)
       if (const uint32_t guesses = depth.depth()) {
-        CHECK(guesses == (tokens ? 1 : std::min(most, 3u)));
+        CHECK(guesses == 1);
         steps.push_back(tokens);
         depth.verified(guesses, 0);
       } else {
         depth.passed();
       }
-    CHECK(steps == std::vector<uint32_t>{0, 1, 18, 83, 340, 853, 1366, 1879, 2392, 2905, 3418, 3931});
+    CHECK(steps == std::vector<uint32_t>{0, 9, 42, 171, 684, 1197, 1710, 2223, 2736, 3249, 3762});
   }
 }
 
@@ -109,18 +109,24 @@ TEST_CASE("draft: steps without a right guess end guesses sooner where none was 
     for (; depth.depth(); ++count) depth.verified(depth.depth(), 0);
     return count;
   };
-  CHECK(steps(0) == 2);
-  CHECK(steps(1) == 5);
-  CHECK(steps(20) == 7);
+  CHECK(steps(0) == 1);
+  CHECK(steps(1) == 4);
+  CHECK(steps(20) == 5);
 }
 
 TEST_CASE("draft: the depth of guesses that cost work falls to 0 where they do not pay", "[draft]") {
   DraftDepth depth(7, false);
+  CHECK(depth.depth() == 1);
+  depth.verified(1, 1);
   CHECK(depth.depth() == 3);
   depth.verified(3, 3);
   CHECK(depth.depth() == 4);
-  depth.verified(4, 2);
-  CHECK(depth.depth() == 2);
+  depth.verified(4, 4);
+  CHECK(depth.depth() == 7);
+  depth.verified(7, 2);
+  CHECK(depth.depth() == 4);
+  depth.verified(4, 0);
+  CHECK(depth.depth() == 3);
   // Without a right one it is tried ever less often: of 2000 tokens few steps verify guesses.
   uint32_t wrong = 0, tokens = 0;
   for (; tokens < 2000; ++tokens) {

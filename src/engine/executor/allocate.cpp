@@ -90,12 +90,16 @@ Status Executor::allocate_cache(uint32_t index) {
   const auto states_of = [&](uint32_t layer) {
     return plan_.states * layer_state_bytes(model_.shape, layer);
   };
+  const auto inputs_of = [&](uint32_t layer) {
+    return state_inputs_bytes(*model_.arch, model_.shape, layer);
+  };
   const auto here = [&](uint32_t layer) { return model_.placement.layer(layer) == index; };
   std::vector<uint64_t> slices;
   for (uint32_t l = 0; l < model_.shape.cached_layers(); ++l) {
     const StepBuffers::Cache& layer = on.buffers.cache[l];
     if (!here(l)) continue;
-    if (const uint64_t bytes = states_of(l)) slices.push_back(bytes);
+    for (const uint64_t bytes : {states_of(l), inputs_of(l)})
+      if (bytes) slices.push_back(bytes);
     if (!layer.key_page_bytes) continue;
     slices.push_back(pages_of(layer) * layer.key_page_bytes);
     if (!layer.joined) slices.push_back(pages_of(layer) * layer.value_page_bytes);
@@ -105,6 +109,7 @@ Status Executor::allocate_cache(uint32_t index) {
     StepBuffers::Cache& layer = on.buffers.cache[l];
     if (!here(l)) continue;
     if (const uint64_t bytes = states_of(l)) GRETA_TRY(on.cache->take(bytes, &layer.states));
+    if (const uint64_t bytes = inputs_of(l)) GRETA_TRY(on.cache->take(bytes, &layer.inputs));
     if (!layer.key_page_bytes) continue;
     GRETA_TRY(on.cache->take(pages_of(layer) * layer.key_page_bytes, &layer.keys));
     layer.values = layer.keys;

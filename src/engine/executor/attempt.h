@@ -26,6 +26,8 @@ class Executor::Attempt {
   // they draw, there may be more `steps`, each of which goes on from the tokens that the one before has drawn
   // in all of its rows.
   Status submit_head(std::span<const HeadRow> rows, Output output, uint32_t steps, uint32_t* flight);
+  // Submits what makes a state anew, which stands where the replay begins, and keeps it.
+  Status submit_replay(const Replay& replay);
 
  private:
   Status upload_greedy(std::span<const Row> rows, const Planned& plan);

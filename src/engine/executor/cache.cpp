@@ -221,6 +221,7 @@ Status Executor::restore_cache(uint32_t sequence, std::span<const int32_t> token
   if (states_) {
     states_->exchange(sequence, spare);
     state_ends_[sequence] = positions;
+    forget_inputs(sequence);
   }
   if (checkpoints_) checkpoints_->forget(sequence, 0);
   head_ends_[sequence] = {};

@@ -89,6 +89,7 @@ Status Executor::Attempt::submit_head(std::span<const HeadRow> rows, Output outp
   flight.clock_set.reset();
   if (e.model_.spans.on())
     flight.step = {++e.steps_, now_ns(), count * steps, outputs * steps, rows.back().position + 1};
+  flight.name = "step";
   const GretaGraph& graph = *plan->graphs.back();
   Stream& stream = *e.ends().stream;
   const Slice states = e.hidden_state(HeadRow::From::Head, 0, count), &inputs = e.ends().buffers.head_inputs;

@@ -21,12 +21,14 @@ Status Executor::acquire_sequence(uint32_t* out) {
 
 void Executor::release_sequence(uint32_t sequence) {
   truncate(sequence, 0);
+  forget_inputs(sequence);
   adapters_[sequence] = nullptr;
   sequence_used_[sequence] = false;
 }
 
 void Executor::fork_sequence(uint32_t from, uint32_t to, uint32_t position) {
   for (PagePool& pool : pools_) pool.fork(from, to, position);
+  forget_inputs(to);
   not_there_[to] = not_there_[from];
   if (states_) {
     states_->fork(from, to, std::min(position, 1u));
@@ -38,7 +40,7 @@ void Executor::fork_sequence(uint32_t from, uint32_t to, uint32_t position) {
 
 uint32_t Executor::truncate(uint32_t sequence, uint32_t position) {
   if (first_page_seen(window_, position) < not_there_[sequence]) position = not_there_[sequence] = 0;
-  if (checkpoints_ && !stands_at(sequence, position)) {
+  if (checkpoints_ && !stands_at(sequence, position) && !replay(sequence, position)) {
     position = checkpoints_->last(sequence, position);
     checkpoints_->resume(sequence, position);
     if (states_) state_ends_[sequence] = position;
@@ -353,6 +355,7 @@ void Executor::note_wants(std::span<const Row> rows) {
 // Does everything before a step's launches: the plan, pages, and the upload of the rows.
 Status Executor::prepare(std::span<const Row> rows, const Planned** out) {
   GRETA_TRY(model_.gguf.source().check_mapped());
+  kept_inputs_.clear();
   if (on_.size() > 1) GRETA_TRY(know_tokens(&rows));
   StepKey key;
   GRETA_TRY(choose_plan(rows, &key));
@@ -420,6 +423,7 @@ Status Executor::submit_piece(std::span<const Row> rows, uint32_t* out) {
   note_states(rows);
   GRETA_TRY(run(*plan));
   attempt.keep();
+  if (states_ && rows.size() <= kReplayRows) kept_inputs_.assign(rows.begin(), rows.end());
   take_off(uint32_t(rows.size()), out);
   return {};
 }
@@ -429,11 +433,13 @@ void Executor::note_step(uint32_t rows, const Row& last, SpanEvent* recorded) {
   if (!model_.spans.on()) return;
   recorded->number = ++steps_;
   flights_[flight_].step = {steps_, recorded->begin_ns, rows, host_state().output_count, last.position + 1};
+  flights_[flight_].name = "step";
 }
 
 // The step was submitted.
 void Executor::take_off(uint32_t rows, uint32_t* out) {
   states_rows_ = rows;
+  row_counts_.read += rows;
   ++submitted_;
   flights_[flight_].under_way = true;
   flights_[flight_].outcome = Code::Ok;

@@ -118,7 +118,14 @@ class Executor {
   // Forgets the positions from `position` on. Gives the position at which the sequence can go on: this one,
   // or where its windows have left that behind, the last checkpoint before it. The tokens from there on are
   // to be read again.
+  // A state that wrong guesses have gone into is made anew of what the last step has kept of the right ones.
   uint32_t truncate(uint32_t sequence, uint32_t position);
+  // Rows of steps that were submitted, but for those of the layer that drafts tokens, and those of them of
+  // which states were made anew.
+  struct RowCounts {
+    uint64_t read = 0, replayed = 0;
+  };
+  const RowCounts& row_counts() const { return row_counts_; }
   // Makes a checkpoint at the last multiple of kPageTokens up to `position`, if windows are whole there. That
   // of a state is made at `position`, if no step has gone on from there.
   void keep_checkpoint(uint32_t sequence, uint32_t position);
@@ -238,6 +245,7 @@ class Executor {
     Event done;  // on the device of the output
     bool under_way = false;
     LaunchClock::Step step = {};  // while someone listens to spans
+    const char* name = "step";    // as they hear of it
     std::optional<uint32_t> clock_set = {};
     Code outcome = Code::Ok;  // where it was waited for before its submitter did
   };
@@ -308,6 +316,14 @@ class Executor {
   Status check_runs() const;
   void move_states();
   Status upload_runs(std::span<const Row> rows);
+  Status upload_runs(const StepRuns& runs);
+  struct Replay {
+    uint32_t sequence, begin, end;  // positions
+    uint32_t row;                   // of the first one in the last step
+  };
+  std::optional<Replay> find_replay(uint32_t sequence, uint32_t position) const;
+  bool replay(uint32_t sequence, uint32_t position);
+  void forget_inputs(uint32_t sequence);
   Slice state_of(uint32_t layer, uint32_t state) const;
   bool stands_at(uint32_t sequence, uint32_t position) const;
   uint32_t first_saved(uint32_t layer, uint32_t positions, CacheForm form) const;
@@ -403,6 +419,8 @@ class Executor {
   // Whose pages are states: a sequence has one at most, and one that it shares is copied before a step.
   std::optional<PagePool> states_;
   std::vector<uint32_t> state_ends_;        // by sequence: the position behind the last row in its state
+  std::vector<Row> kept_inputs_;            // rows of which StepBuffers::Cache::inputs are there
+  RowCounts row_counts_;
   std::optional<Checkpoints> checkpoints_;  // of states, else of the group with a window
   std::function<bool()> spare_pages_;
   // By sequence, how many pages at its beginning lack layers with a window, since it was restored without

@@ -66,6 +66,11 @@ static Status each_step(const Model& model, const ExecutorOptions& o, uint32_t s
       }
     const uint32_t hidden = hidden_rows(model.shape, o, step_tokens, tokens);
     GRETA_TRY(visit({tokens, output_bucket(hidden, tokens), 0, false, LoneRows::None, true}));
+    if (model.shape.recurrent_layers && tokens <= kReplayRows) {
+      StepKey replay{tokens, 0, 0};
+      replay.replay = true;
+      GRETA_TRY(visit(replay));
+    }
     if (!model.shape.heads) continue;
     for (const bool sample : {false, true}) {
       const uint32_t rows = sample ? max_draws(o) : o.output_rows;
@@ -84,7 +89,7 @@ static Status each_step_with_brought(const Model& model, const ExecutorOptions& 
   const uint32_t from = plan.passes() ? 1 : std::max(1u, model.bring_from);
   return each_step(model, o, plan.step_tokens, [&](StepKey key) {
     key.brings = true;
-    const bool brought = !key.head && key.tokens >= token_bucket(from);
+    const bool brought = !key.head && !key.replay && key.tokens >= token_bucket(from);
     return brought ? visit(key) : Status{};
   });
 }
@@ -136,6 +141,7 @@ Status describe_buffers(const Model& model, const ExecutorOptions& o, const Exec
     layer.keys = layer.values = piece(pages * layer.key_page_bytes);
     if (!layer.joined) layer.values = piece(pages * layer.value_page_bytes);
     layer.states = piece(plan.states * layer_state_bytes(model.shape, l));
+    layer.inputs = piece(state_inputs_bytes(*model.arch, model.shape, l));
   }
   return {};
 }
@@ -247,7 +253,7 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
   GRETA_TRY(plan_states(s, o, all, p));
   p->on[model.placement.output()].cache += log_bytes(p->pages);
   for (uint32_t l = 0; l < s.cached_layers(); ++l) {
-    p->layer_bytes[l] += layer_state_bytes(s, l) * p->states;
+    p->layer_bytes[l] += layer_state_bytes(s, l) * p->states + state_inputs_bytes(*model.arch, s, l);
     p->on[model.placement.layer(l)].cache += p->layer_bytes[l];
   }
   const uint64_t state = step_state_bytes(o.sequences, p->pages_per_sequence);
@@ -266,13 +272,13 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
     if (p->brings) bytes += BroughtExperts::bytes(model, d);
     if (p->passes() && d == model.placement.layer(0)) bytes += pass_bytes(s, p->step_tokens);
   }
+  if (s.heads) p->head_bytes = p->layer_bytes[s.layers] + head_states_bytes(s, o, p->step_tokens);
   return plan_arenas(model, o, p);
 }
 
 ExecutorBytes ExecutorPlan::all() const {
   ExecutorBytes sum;
   for (const ExecutorBytes& each : on)
-  if (s.heads) p->head_bytes = p->layer_bytes[s.layers] + head_states_bytes(s, o, p->step_tokens);
     sum.cache += each.cache, sum.arena += each.arena, sum.tables += each.tables;
   return sum;
 }
@@ -391,6 +397,7 @@ Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorP
   if (plan.states) {
     states_.emplace(CacheGroup{.pages = plan.states}, sequences, 1);
     state_ends_.resize(sequences);
+    kept_inputs_.reserve(kReplayRows);
     checkpoints_.emplace(*states_, Checkpoints::Of::States, sequences);
   } else if (plan.groups.count > 1) {
     checkpoints_.emplace(pools_[1], Checkpoints::Of::Windows, sequences);

@@ -120,7 +120,7 @@ Status Executor::run_last(const GretaGraph& graph, Stream& stream) {
 void Executor::tell_step(Flight& flight) {
   if (!model_.spans.on()) return;
   SpanEvent event;
-  event.name = "step";
+  event.name = flight.name;
   event.begin_ns = flight.step.begun_ns;
   event.end_ns = now_ns();
   event.number = flight.step.number;

@@ -29,6 +29,7 @@ bool Executor::free_state() {
 
 void Executor::set_state(uint32_t sequence, uint32_t state, uint32_t position) {
   states_->set_seen(sequence, 1, {&state, 1});
+  forget_inputs(sequence);
   state_ends_[sequence] = position;
 }
 
@@ -64,6 +65,10 @@ Status Executor::upload_runs(std::span<const Row> rows) {
     ++runs.run[runs.count - 1].count;
     runs.run_of[t] = runs.count - 1;
   }
+  return upload_runs(runs);
+}
+
+Status Executor::upload_runs(const StepRuns& runs) {
   if (runs_there_ && !memcmp(&runs, &*runs_there_, sizeof runs)) return {};
   runs_there_.reset();  // stays so if the copy fails
   for (OnDevice& on : on_) {

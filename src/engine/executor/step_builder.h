@@ -167,5 +167,7 @@ Status add_layer_input(StepBuilder& builder, const Layer& layer, uint32_t index,
 // `before` make.
 Status add_recurrence(StepBuilder& builder, const Layer& layer, const StepBuffers::Cache& cache,
                       const Calls& before, const Slice& x, const Slice& h);
+// Makes the states of layers anew of what the step before has kept. What the layers make beside is dropped.
+Status add_replay(StepBuilder& builder, const Weights& weights, std::span<const uint32_t> layers);
 
 }  // namespace greta

@@ -377,6 +377,15 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
   const uint32_t first = key.head ? shape.layers : segment.first_layer;
   Builder builder{
       {{arch, shape, buffers, key, *graph}}, first, key.head ? shape.cached_layers() : layers_end};
+  if (key.replay) {
+    std::vector<uint32_t> layers;
+    for (uint32_t l = first; l < layers_end; ++l) {
+      const bool before = segment.arrives == Crossing::Results && l == first;  // its state lies in that one
+      if (shape.each[l].recurrent && !before && !segment.has_experts_alone()) layers.push_back(l);
+    }
+    GRETA_TRY(add_replay(builder, weights, layers));
+    return graph->finish();
+  }
   if (key.head) {
     GRETA_TRY(builder.share_rows());
     GRETA_TRY(builder.draft(weights));

@@ -19,8 +19,12 @@ struct StepKey {
   uint32_t adapters = 0;           // the number of the AdapterSet whose parts are added; 0: none
   bool head = false;               // the step is one of the layer that drafts tokens
   bool brings = false;             // experts that are apart are brought to their layers (BroughtExperts)
+  bool replay = false;             // only the states are made, of what the step before has kept (kReplayRows)
   bool operator==(const StepKey&) const = default;
 };
+
+// A step of at most so many rows keeps what its layers with a state have made it of, until the next step.
+constexpr uint32_t kReplayRows = 8;
 
 constexpr uint32_t kTokenBuckets[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 uint32_t token_bucket(uint32_t tokens);                     // the smallest bucket for so many tokens
@@ -51,6 +55,7 @@ struct StepBuffers {
     uint32_t key_page_bytes = 0, value_page_bytes = 0;
     bool joined = false;  // latent attention: the values are the keys, and have no pages of their own
     Slice states = {};    // of a recurrent layer: [ExecutorPlan::states] of RecurrentShape::stride() values
+    Slice inputs = {};    // and of kReplayRows rows what its state is made of (state_inputs_bytes)
     uint32_t group = 0;
     uint64_t page_bytes() const { return key_page_bytes + (joined ? 0 : uint64_t(value_page_bytes)); }
   };
@@ -60,6 +65,9 @@ struct StepBuffers {
   std::vector<Cache> cache;               // by layer
   uint32_t key_type = 0, value_type = 0;  // kernels/abi/cache_types.def
 };
+
+// The bytes of StepBuffers::Cache::inputs; 0 where a layer keeps no state.
+uint64_t state_inputs_bytes(const Arch& arch, const Shape& shape, uint32_t layer);
 
 // How many ones a step of so many tokens reads.
 uint64_t ones_values(const Arch& arch, const Shape& shape, uint32_t tokens);

@@ -104,7 +104,20 @@ void DraftDepth::watched(bool right) {
 void DraftDepth::passed() {
   if (pause_ == 0 || --pause_ != 0) return;
   depth_ = std::min(most_, 1u);
-  gain_ = kWorth;  // so that one wrong guess ends the trial
+}
+
+void DraftDepth::pause() {
+  depth_ = 0;
+  pause_ = next_pause_;
+  next_pause_ = std::min(4 * next_pause_, kLongestPause);
+  share_ = std::max(share_, kLittleMore);
+  tries_ = true;
+}
+
+uint32_t DraftDepth::depth_by_share() const {
+  if (share_ >= kDeeper[std::size(kDeeper) - 1]) return most_;
+  const auto deeper = std::ranges::count_if(kDeeper, [this](float from) { return share_ >= from; });
+  return std::min(most_, 2 + uint32_t(deeper));
 }
 
 void DraftDepth::verified(uint32_t guesses, uint32_t right) {
@@ -113,17 +126,12 @@ void DraftDepth::verified(uint32_t guesses, uint32_t right) {
     depth_ = right == guesses ? most_ : right ? std::min(most_, kCareful) : 0;
     return;
   }
-  right_ += right;
-  // As long as no guess was right a step counts twice, so that two of them are enough.
-  gain_ += (right_ ? kShare : 2 * kShare) * (float(right) - gain_);
-  if (gain_ < kWorth) {
-    depth_ = 0;
-    pause_ = next_pause_;
-    next_pause_ = std::min(4 * next_pause_, kLongestPause);
-    return;
-  }
+  for (uint32_t i = 0; i < right; ++i) share_ += kWeight * (1 - share_);
+  if (right < guesses) share_ -= kWeight * share_;
+  if ((tries_ && !right) || share_ < kWorth) return pause();
   if (right == guesses) next_pause_ = kFirstPause;
-  depth_ = std::min(most_, right == guesses ? std::max(depth_ + 1, kCareful) : std::max(right, 1u));
+  tries_ = false;
+  depth_ = depth_by_share();
 }
 
 }  // namespace greta

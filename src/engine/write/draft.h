@@ -100,12 +100,13 @@ void change_guesses(const DraftSettings& settings, std::span<const int32_t> text
 // Decides how many guesses the device verifies.
 //
 // Those that are free are verified when some that came anyway were right, and no longer when a step's first
-// one was wrong. Others are verified from the beginning on, as long as enough of them are right. Then they
-// are tried again after some tokens, and after four times as many each time that they are wrong.
+// one was wrong. Others are tried at the beginning, one alone, and then verified as long as enough of them
+// are right: the more are, the more in a step. Else they are tried again after some tokens, and after four
+// times as many each time that they are wrong.
 class DraftDepth {
  public:
   explicit DraftDepth(uint32_t most, bool free = true)
-      : most_(most), free_(free), depth_(free ? 0 : std::min(most, kCareful)) {}
+      : most_(most), free_(free), depth_(free ? 0 : std::min(most, 1u)) {}
   uint32_t depth() const { return depth_; }
   void watched(bool right);                         // a free guess while the depth was 0
   void passed();                                    // a token came without guesses
@@ -114,14 +115,21 @@ class DraftDepth {
 
  private:
   static constexpr uint32_t kTrust = 2;    // right guesses in a row before the device verifies any
-  static constexpr uint32_t kCareful = 3;  // the depth unless all guesses of the last step were right
-  // Right guesses that a step has to have, in a mean over the last steps, for guesses that cost work.
-  static constexpr float kWorth = 0.4f, kShare = 0.25f;
-  static constexpr uint32_t kFirstPause = 16, kLongestPause = 512;  // tokens
+  static constexpr uint32_t kCareful = 3;  // free ones, unless all guesses of the last step were right
+  // The share of guesses that cost work that was right, of those that were compared with a token: a mean in
+  // which each new one has this weight. What it is at the beginning, and what is too little.
+  static constexpr float kWeight = 0.15f, kHope = 0.75f, kWorth = 0.5f, kLittleMore = 0.55f;
+  // From each of these shares on a step has one guess more than two, and from the last one on as many as may
+  // be: where a further guess pays by the times of steps on an H100 (docs/experiments/drafts.md).
+  static constexpr float kDeeper[] = {0.62f, 0.8f, 0.87f, 0.93f};
+  static constexpr uint32_t kFirstPause = 8, kLongestPause = 512;  // tokens
+  uint32_t depth_by_share() const;
+  void pause();
   uint32_t most_;
   bool free_;
   uint32_t depth_, right_ = 0;
-  float gain_ = 1;
+  float share_ = kHope;
+  bool tries_ = true;  // a single guess, and none in vain
   uint32_t pause_ = 0, next_pause_ = kFirstPause;
 };
 

@@ -233,13 +233,23 @@ Status Writing::verify(const Part& part, Executor& executor, const float* logits
     if (!part.live()) return {};
     if (right == part.guesses || drawn_ != guesses_[right]) {
       depth_.verified(part.guesses, right);
-      if (has_states() && right < part.guesses) sent_ = executor.truncate(text_.sequence, text_.fed);
+      if (has_states() && right < part.guesses)
+        go_on_from(executor.truncate(text_.sequence, text_.fed), part);
       return {};
     }
     ++result_.accepted_tokens;
     ++text_.fed;
     ++sent_;
   }
+}
+
+// The state of a text whose guesses were not all right ends at `position`: behind what was right, or before
+// the step, or far before it where the state was lost.
+void Writing::go_on_from(uint32_t position, const Part& part) {
+  if (position < part.begin)
+    read_on_from(position);
+  else
+    sent_ = position;
 }
 
 // Takes the token that the step drew at the part's draw `i`, or chooses it from the logits.

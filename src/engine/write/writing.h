@@ -6,8 +6,9 @@
 //
 // A step may also have rows for tokens that are likely to come next (draft.h). A guess is right if it is the
 // token that is drawn before it, so the text is the same as without guesses. What layers with a state have
-// made of wrong guesses is undone by going back to the state before them: the right tokens behind it are read
-// again in the next step, beside the new one.
+// made of wrong guesses is undone by going back to the state before them, from which the state behind the
+// right ones is made (replay.cpp). Where that cannot be, the right tokens are read again in the next step,
+// beside the new one.
 #pragma once
 #include <optional>
 
@@ -171,7 +172,7 @@ class Writing {
   bool goes_exactly() const {
     return options_.ends_exactly || (has_states() && parser_ && most_thought_ >= 0);
   }
-  // Tokens that are known and that a state has to read again, since it went back behind wrong guesses.
+  // Tokens that are known and that a state has to read again, since it went back before wrong guesses.
   uint32_t again() const {
     const uint32_t known = uint32_t(text_.tokens.size());
     return known > sent_ + 1 && !reading() ? known - 1 - sent_ : 0;
@@ -194,6 +195,7 @@ class Writing {
   Status close_reasoning(Executor& executor);
   void copy_guesses(uint32_t most);
   void read_on_from(uint32_t position);
+  void go_on_from(uint32_t position, const Part& part);
   void note_times();
 
   const Model& model_;
