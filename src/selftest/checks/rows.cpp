@@ -132,7 +132,7 @@ static void check_norm_pair(Rig& rig) {
 void check_norm(Rig& rig) {
   Random random(1);
   for (const Live& live : live_rows(rig))
-    for (const uint32_t width : {4128u, 4097u, 1u, 7u, 64u, 288u})
+    for (const uint32_t width : {4128u, 4097u, 1u, 7u, 64u, 288u, 8256u})
       for (const uint32_t heads : {1u, 3u}) {
         StepRows steps;
         steps.add_tokens(live.tokens);
@@ -184,7 +184,7 @@ void check_norm_strides(Rig& rig) {
 void check_layer_norm(Rig& rig) {
   Random random(8);
   for (const Live& live : live_rows(rig))
-    for (const uint32_t width : {4128u, 4097u, 7u, 64u})
+    for (const uint32_t width : {4128u, 4097u, 7u, 64u, 8256u})
       for (const uint32_t heads : {1u, 3u})
         for (const bool gains : {true, false}) {
           StepRows steps;
