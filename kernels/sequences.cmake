@@ -23,6 +23,7 @@ greta_sequences(heads "norm rope [kv_write]" "rope kv_write" "norm kv_write")
 greta_sequences(attention_rounding "attention [convert]")
 greta_sequences(attention_heads "norm rope norm rope kv_write [kv_write] attention [convert]"
   "norm norm kv_write [kv_write] attention [convert]" "kv_write kv_write attention [convert]")
+greta_sequences(attention_normed_values "norm rope norm rope kv_write norm kv_write attention [convert]")
 greta_sequences(attention_roped "rope rope kv_write [kv_write] attention [convert]")
 
 # Ops that only pass over rows.

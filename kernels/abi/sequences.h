@@ -4,6 +4,9 @@
 #define GRETA_ABI_SEQUENCES_H
 #include "kernels/abi/multiply.h"
 
+// Of AttentionHeadsConstants.norms, beside kNormsEachHead: values are normalised too, without a gain.
+#define kNormsValues 4
+
 // y[t][h] = activation(gate[t][h]) * x[t][h] / rms(x[t][h]) * gain, over heads of `width` values
 struct NormGateBlock {
   ADDRESS(float) x;       // [tokens][heads][width]

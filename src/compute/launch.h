@@ -8,7 +8,7 @@ namespace greta {
 
 constexpr uint32_t kMaxAccesses = 16;
 constexpr uint32_t kMaxConstantBytes = 40;
-constexpr uint32_t kMaxFused = 8;  // ops that one kernel row may cover
+constexpr uint32_t kMaxFused = 9;  // ops that one kernel row may cover
 
 struct Launch {
   const Kernel* kernel = nullptr;

@@ -129,6 +129,7 @@ struct Call {
   struct Norm {          // of norm and layer_norm
     uint32_t heads = 1;  // in a row, each normalised by itself
     float epsilon = 0;
+    bool alone = false;  // the gain is all ones
     bool operator==(const Norm&) const = default;
   } norm;
   struct Matmul {

@@ -348,9 +348,9 @@ TEST_CASE("layers with states and those of Gemma 4 have few barriers in decode",
                {"qwen35", 6, {.attend = true}},
                {"qwen35moe", 7},
                {"qwen35moe", 8, {.attend = true}},
-               {"gemma4", 6},
+               {"gemma4", 5},
                {"gemma4", 6, {.wide = true}},
-               {"gemma4", 8, {.experts = true}}};
+               {"gemma4", 7, {.experts = true}}};
   for (const auto& [arch, barriers, kind] : cases) {
     INFO(describe(row) << ", " << arch << ", " << kind.attend << kind.experts << kind.wide);
     const uint32_t one = barriers_of(row, arch, QuantType::q4_k, 1, 1, 0, kind);

@@ -6,6 +6,7 @@
 // build defines GROUP.
 #ifndef GRETA_VULKAN_ATTENTION_QUERIES_MADE_H
 #define GRETA_VULKAN_ATTENTION_QUERIES_MADE_H
+#include "kernels/abi/sequences.h"
 #include "kernels/vulkan/attention/cache.h"
 #include "kernels/vulkan/attention/split_basics.h"
 #include "kernels/vulkan/chain.h"
@@ -23,6 +24,7 @@ layout(constant_id = 10) const uint kRopeHalves = 0;
 layout(constant_id = 11) const uint kNorms = 0;
 
 layout(constant_id = 12) const uint kHalves = 0;  // y in float16 for the next matmul, not in q8x16
+const bool kNormsValue = (kNorms & kNormsValues) != 0;
 const uint kTokenStride = kLone ? 1 : 0;          // else there is one token
 
 const uint kHeadsPerKv = kHeads / kKvHeads;  // query heads that share a KV head
@@ -72,8 +74,8 @@ void make_head_of_group(uint i, uint t, uint position, uint kv_head, vec2 factor
   Rotation rotation = Rotation(float_address(uint64_t(p.table) + uint64_t(position) * kRopeWidth * 4),
                                value ? 0 : kRopeWidth, kRopeHalves != 0);
   vec2 y[kPairs];
-  make_head(float_address(x), float_address(gain), query ? factors.x : factors.y, uintBitsToFloat(kEpsilon),
-            rotation, y);
+  make_head(float_address(x), float_address(gain), kNormsValue && value, query ? factors.x : factors.y,
+            uintBitsToFloat(kEpsilon), rotation, y);
   [[unroll]] for (uint j = 0; j < kPairs; ++j) {
     const uint pair = j * kLanes + gl_SubgroupInvocationID;
     if (pair >= kHeadWidth / 2) break;

@@ -24,11 +24,12 @@ float norm_factor(float squares, uint width, float epsilon) {
   return 1 / sqrt(squares / float(width) + epsilon);
 }
 
-// Makes the head at x; y[i] is pair i * kLanes + lane. With a gain the head is normalised, by `factor`, or by
-// its own factor where that is negative.
-void make_head(float_address x, float_address gain, float factor, float epsilon, Rotation rotation,
-               out vec2 y[kPairs]) {
-  const bool norms = uint64_t(gain) != 0;
+// Makes the head at x; y[i] is pair i * kLanes + lane. With a gain, or where it `norms` without one, the head
+// is normalised, by `factor`, or by its own factor where that is negative.
+void make_head(float_address x, float_address gain, bool norms, float factor, float epsilon,
+               Rotation rotation, out vec2 y[kPairs]) {
+  const bool has_gain = uint64_t(gain) != 0;
+  norms = norms || has_gain;
   vec2 gains[kPairs], rotations[kPairs];
   const uint lane = gl_SubgroupInvocationID;
   float squares = 0;
@@ -36,7 +37,7 @@ void make_head(float_address x, float_address gain, float factor, float epsilon,
     const uint pair = min(i * kLanes + lane, kHeadWidth / 2 - 1);
     const uvec2 at = places_of(rotation, pair);
     y[i] = vec2(x.at[at.x], x.at[at.y]);
-    gains[i] = norms ? vec2(gain.at[at.x], gain.at[at.y]) : vec2(1);
+    gains[i] = has_gain ? vec2(gain.at[at.x], gain.at[at.y]) : vec2(1);
     rotations[i] =
         pair < rotation.width / 2 ? vec2(rotation.table.at[2 * pair], rotation.table.at[2 * pair + 1])
             : vec2(1, 0);

@@ -44,8 +44,8 @@ void make(uint t, uint h, float factor, Rotation rotation, out vec2 y[kPairs]) {
   const bool all_heads = p.norm_width != kHeadWidth;
   const uint64_t x = uint64_t(p.x) + (t * p.heads + h) * kHeadWidth * 4;
   const uint64_t gain = uint64_t(p.gain) + (all_heads ? h * kHeadWidth * 4 : 0);
-  make_head(float_address(x), float_address(uint64_t(p.gain) != 0 ? gain : 0), factor, p.epsilon, rotation,
-            y);
+  make_head(float_address(x), float_address(uint64_t(p.gain) != 0 ? gain : 0), false, factor, p.epsilon,
+            rotation, y);
 }
 
 void store(uint64_t to, uint type, Rotation rotation, vec2 y[kPairs]) {

@@ -4,6 +4,7 @@
 // the only one of its sequence. One with a tile takes so many queries (tokens x query heads).
 #include "compute/ops/parts.h"
 #include "kernels/abi/attention_tile.h"
+#include "kernels/abi/sequences.h"
 
 namespace greta {
 namespace {
@@ -43,7 +44,7 @@ struct Parts {
 
  private:
   void note(const Call& call) {
-    for (Operand* operand : {&query, &key}) {
+    for (Operand* operand : {&query, &key, &value}) {
       const Call*& part = call.op == Op::Norm ? operand->norm : operand->rope;
       if (!operand->x || part || !same_place(call.slot[kX], *operand->x) ||
           !same_place(call.slot[kY], *operand->x))
@@ -118,13 +119,24 @@ bool check_write(const Call::Attention& attention, const Call& write, const Slic
   return true;
 }
 
+// The norm of values has no gain, and otherwise is that of keys.
+bool check_value_norm(const Parts& parts, Reason& why) {
+  const Call *norm = parts.value.norm, *keys = parts.key.norm;
+  if (!norm) return true;
+  if (keys && keys->norm.heads != 1 && norm->norm.alone && norm->norm.heads == keys->norm.heads &&
+      norm->norm.epsilon == keys->norm.epsilon)
+    return check_operand(parts.value, keys->norm.heads, keys->width, why);
+  return why.no("attention: %u heads of values after a norm with a gain, or another one than that of keys",
+                norm->norm.heads);
+}
+
 // Queries and keys are made alike.
 bool check_heads(const Parts& parts, Reason& why) {
   const Call& call = *parts.attention;
   const Call::Attention& shape = call.attention;
   const uint32_t width = shape.key_width;
   const auto &query = parts.query, &key = parts.key;
-  if (parts.unknown || !query.norm != !key.norm || !query.rope != !key.rope)
+  if (parts.unknown || !query.norm != !key.norm || !query.rope != !key.rope || parts.value.rope)
     return why.no("attention: does not fuse with %s of these operands",
                   op_name((parts.unknown ? parts.unknown : key.write)->op));
   if (width != shape.value_width || width % 2 || shape.value_stride || call.slot[kTable].buffer ||
@@ -143,6 +155,7 @@ bool check_heads(const Parts& parts, Reason& why) {
     return why.no("attention: queries and keys with rotations of two kinds");
   if (!check_write(shape, *key.write, call.slot[kPool], shape.keys, why)) return false;
   if (!parts.value.write) return true;
+  if (!check_value_norm(parts, why)) return false;
   return check_write(shape, *parts.value.write, call.slot[kPool2], shape.values, why);
 }
 
@@ -276,6 +289,7 @@ void pack_heads(const Parts& parts, Launch* out) {
     block.k_gain = key.norm->weight.slice.address();
     constants.epsilon = query.norm->norm.epsilon;
     constants.norms = norms_all_heads(*query.norm, shape.heads) ? kNormsAllHeads : kNormsEachHead;
+    if (value.norm) constants.norms |= kNormsValues;
     out->read(query.norm->weight.slice);
     out->read(key.norm->weight.slice);
   }

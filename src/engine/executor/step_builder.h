@@ -58,7 +58,9 @@ struct StepBuilder {
   }
   // A norm without a gain.
   Call norm_alone(const Slice& x, const Slice& y, uint32_t width, uint32_t heads) const {
-    return norm({QuantType::f32, Layout::Gguf, 1, width, 1, b.ones}, x, y, heads);
+    Call c = norm({QuantType::f32, Layout::Gguf, 1, width, 1, b.ones}, x, y, heads);
+    c.norm.alone = true;
+    return c;
   }
   // A product, and what follows it where the file has a factor for it.
   Calls product(const ScaledTensor& weight, const Slice& x, const Slice& y, const Tensor& bias = {}) const {

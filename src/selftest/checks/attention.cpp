@@ -161,6 +161,7 @@ struct Heads {
   bool halves, stores_value;
   uint32_t key_type, value_type, length, window = 0;
   float softcap = 0;
+  bool norms_value = false;  // without a gain
 };
 
 // Fails unless the heads of the steps' rows lie in their pages with the values `held`, and nothing else of
@@ -209,6 +210,7 @@ class HeadsCase {
     newest_keys = add_operand(shape.kv_heads, k, random);
     add_write(k, keys);
     const Slice v = heads_of(shape.kv_heads, 1, random);
+    const Values newest_values = add_values(v);
     add_write(v, values);
     if (!shape.stores_value) {
       rig.run_plain(calls.back(), bucket);
@@ -216,7 +218,7 @@ class HeadsCase {
     }
     calls.push_back(attention);
     append(keys, newest_keys);
-    append(values, live_part(rig.get<float>(v), shape.kv_heads));
+    append(values, newest_values);
   }
 
   void check() {
@@ -305,6 +307,16 @@ class HeadsCase {
     for (const StepRow& row : steps.rows) positions.push_back(row.position);
     return reference::rope(y, positions, to_values(table),
                            {heads, shape.width, shape.rope_width, shape.halves});
+  }
+
+  // The same for values, which are at most normalised, without a gain.
+  Values add_values(const Slice& x) {
+    const Values y = live_part(rig.get<float>(x), shape.kv_heads);
+    if (!shape.norms_value) return y;
+    const std::vector<float> ones(shape.width, 1);
+    calls.push_back(CallMaker{step}.norm(put_vector(rig, ones), x, x, 1e-5f, shape.kv_heads));
+    calls.back().norm.alone = true;
+    return reference::norm(y, to_values(ones), double(calls.back().norm.epsilon));
   }
 
   void add_write(const Slice& x, const Cache& cache) {
@@ -405,6 +417,8 @@ void check_attention_heads(Rig& rig) {
       {4, 2, 64, 32, Normed::Not, true, false, 1, 1, 200},
       {8, 2, 64, 64, Normed::Not, false, true, 1, 1, 150},
       {34, 2, 24, 16, Normed::EachHead, true, false, 0, 1, 200},
+      {4, 2, 256, 256, Normed::EachHead, true, true, 1, 1, 150, 100, 0, true},
+      {6, 3, 96, 24, Normed::EachHead, true, true, 2, 0, 65, 0, 0, true},
       {5, 5, 40, 40, Normed::AllHeads, false, false, 1, 0, 129},
   };
   for (const Heads& shape : shapes)
