@@ -247,7 +247,8 @@ GRETA_API greta_status greta_timeline_elapsed(greta_compute* compute, greta_time
 /* ---- tensors ----------------------------------------------------------------------------------------- */
 
 /* Types of values, by their numbers in GGUF files. Weights may have every type of GGUF that the device reads
- * (greta_type_find); all other tensors are float32, but those that are said to be GRETA_TYPE_I32. */
+ * (greta_type_find), and operands of greta_gemm may be of 16 bits; all other tensors are float32, but those
+ * that are said to be GRETA_TYPE_I32. */
 #define GRETA_TYPE_F32 0
 #define GRETA_TYPE_F16 1
 #define GRETA_TYPE_I32 26 /* Of tokens and of the numbers of experts. */
@@ -259,7 +260,7 @@ GRETA_API greta_status greta_type_find(const char* name, uint32_t* out_type);
 /* Where values lie. This struct and greta_weights have no struct_size and stay as they are. A tensor of rank
  * 0 is an operand that is absent. */
 typedef struct greta_tensor {
-  uint32_t type;               /* GRETA_TYPE_F32, or GRETA_TYPE_I32. */
+  uint32_t type;               /* GRETA_TYPE_F32, or what the operation allows beside it. */
   uint32_t rank;               /* 1 to 4, or 0. */
   uint64_t shape[4];           /* The outermost dimension first, as in C arrays; none is 0. */
   uint64_t strides[4];         /* Values from one index of a dimension to the next; all 0: no gaps. The last
@@ -410,6 +411,27 @@ GRETA_API greta_status greta_linear_scratch(greta_compute* compute, const greta_
 GRETA_API greta_status greta_linear(greta_compute* compute, greta_stream stream,
                                     const greta_linear_call* call, greta_buffer scratch,
                                     uint64_t scratch_offset);
+
+/* y = alpha * a . b + beta * y, for each matrix of a batch. a and b are both of GRETA_TYPE_F32,
+ * GRETA_TYPE_F16 or GRETA_TYPE_BF16, and y is of the same type or of GRETA_TYPE_F32. Only y is rounded: sums
+ * are float32. Where beta is 0 y is not read. It runs over whole tensors, whether the stream has a step or
+ * not. It is fastest where rows begin at multiples of 16 bytes. */
+typedef struct greta_gemm_call {
+  uint32_t struct_size;
+  uint32_t a_transposed;       /* 1: a is [k][m] in memory. */
+  uint32_t b_transposed;       /* 1: b is [n][k]. */
+  float alpha, beta;           /* As they stand: an alpha of 0 makes no product. */
+  uint32_t reserved;           /* 0. */
+  greta_tensor a;              /* [m][k], or [batch][m][k]; rows and matrices may have gaps behind them. */
+  greta_tensor b;              /* [k][n], or [batch][k][n]. One a or b may serve all matrices of y. */
+  greta_tensor y;              /* [m][n], or [batch][m][n]. */
+} greta_gemm_call;
+
+GRETA_API greta_status greta_gemm_check(greta_compute* compute, const greta_gemm_call* call);
+GRETA_API greta_status greta_gemm_scratch(greta_compute* compute, const greta_gemm_call* call,
+                                          uint64_t* out_bytes);
+GRETA_API greta_status greta_gemm(greta_compute* compute, greta_stream stream, const greta_gemm_call* call,
+                                  greta_buffer scratch, uint64_t scratch_offset);
 
 /* y = x / sqrt(mean of the row's squares + epsilon) * gain. Rows may have gaps; so heads of queries are
  * normalised with a shape of [rows][heads][width]. In place. */

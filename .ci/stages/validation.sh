@@ -14,7 +14,7 @@ sample_of_validation=8
 jobs_of_validation() {
   local models="kernel:* $launching $checking $planning tests/models tests/golden"
   local host="$launching $checking package:vulkan-validationlayers" ops family letter inputs
-  ops="rope*,add*,combine*,route*,sum*,products*,kv_write*,softcap*,norm*,gate*,convert*,embed*"
+  ops="rope*,add*,combine*,route*,sum*,products*,gemm*,kv_write*,softcap*,norm*,gate*,convert*,embed*"
   newer_has libVkLayer_khronos_validation.so "GPU-assisted validation" || return 0
   if newer_runs "models under GPU-assisted validation"; then
     job "models" "architectures" "$models" silent "architectures: logits*"

@@ -33,6 +33,7 @@ greta_kernel(scan plain GROUP 64 TILE 64)
 greta_kernel(sample plain GROUP 256 TILE 4096)
 greta_kernel(sum plain GROUP 256)
 greta_kernel(products plain GROUP 256 TILE 8x4)
+greta_kernel(gemm plain GROUP 256 TILE 16x16)
 
 # The test kernel that goes through every backend by the same line, and one of the tests of devices.
 greta_kernel(scaled_add spike TEST GROUP 64 CONSTANTS page_values)

@@ -233,6 +233,13 @@ struct CallMaker {
     c.width = width;
     return c;
   }
+  // y = alpha * a . b + beta * y, of each matrix of a batch.
+  Call gemm(const Slice& a, const Slice& b, const Slice& y, const Call::Gemm& shape) const {
+    Call c = of(Op::Gemm, a, y);
+    c.slot[kX2] = b;
+    c.gemm = shape;
+    return c;
+  }
 
  private:
   Call of(Op op, const Slice& x, const Slice& y) const {

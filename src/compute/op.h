@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compute/quant_type.h"
+#include "kernels/abi/gemm.h"
 #include "kernels/abi/layer_norm.h"
 #include "kernels/abi/multiply.h"
 #include "kernels/abi/ops.h"
@@ -60,8 +61,8 @@ uint64_t tensor_bytes(QuantType type, Layout layout, uint64_t n, uint64_t depth,
 
 enum Slot : uint8_t {
   kX,         // main input
-  kX2,        // second input: up of gate, b of add, by of multiply, weights of combine, keys of scan; ids of
-              // matmul_expert and scale, which may be absent
+  kX2,        // second input: up of gate, b of add and gemm, by of multiply, weights of combine, keys of
+              // scan; ids of matmul_expert and scale, which may be absent
   kX3,        // values of scan
   kX4,        // dt of scan
   kX5,        // strength or skip of scan, what goes with its values
@@ -102,6 +103,12 @@ enum class Prefix : uint8_t { None, Sums, Behind };
 struct Xielu {
   float positive = 0, negative = 0, linear = 0;
   bool operator==(const Xielu&) const = default;
+};
+
+// How the groups of a tiled gemm bring and multiply a tile (kernels/abi/gemm.h).
+struct GemmSchedule {
+  uint32_t step = 0, stages = 0, ahead = 0, early = 0, band = 0;
+  bool operator==(const GemmSchedule&) const = default;
 };
 
 // An op, its operands, and what the op is told about them. Below the operands, each struct is what one op
@@ -214,6 +221,16 @@ struct Call {
     uint32_t vocab = 0;  // logits of a row
     bool operator==(const Sample&) const = default;
   } sample;
+  struct Gemm {
+    uint32_t m = 0, n = 0, k = 0, batch = 1;
+    uint32_t type = kGemmF32, y_type = kGemmF32;        // of a and b; of y
+    bool a_turned = false, b_turned = false;            // a is [k][m]; b is [n][k]
+    uint32_t a_stride = 0, b_stride = 0, y_stride = 0;  // values from one row in memory to the next
+    uint32_t a_batch = 0, b_batch = 0, y_batch = 0;     // from one matrix to the next; 0: all have the same
+    float alpha = 1, beta = 0;
+    GemmSchedule schedule = {};  // of a bench or a test; zeros: what the op's file chooses
+    bool operator==(const Gemm&) const = default;
+  } gemm;
   bool operator==(const Call&) const = default;
 };
 

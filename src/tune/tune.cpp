@@ -60,12 +60,25 @@ static uint64_t clocks_of(const KernelRow& row, uint64_t groups, uint32_t splits
   return divide_up(groups, units) * clocks / splits;
 }
 
+// What the groups of a gemm take on the busiest unit, in products and what brings their operands. A group of
+// a tile h x w brings h + w values for h * w products of them, and each value costs as much as kBringing
+// products.
+static uint64_t gemm_time(const KernelRow& row, std::span<const Call> calls, uint64_t units) {
+  constexpr uint64_t kBringing = 32;
+  uint32_t of[3];
+  op_info(Op::Gemm).groups(calls, row, 1, of);
+  const uint64_t high = row.tile, wide = row.tile_tokens;
+  return divide_up(uint64_t(of[0]) * of[1] * of[2], units) * (high * wide + kBringing * (high + wide));
+}
+
 // Rows of one code differ in their tile. The best one computes the fewest tokens beyond the bucket; among
 // equals it is the largest tile whose groups keep all units busy, else the one with the most groups. Of two
 // codes the one whose tiles take fewer clocks is better, by count.
 static bool fits_better(const KernelRow& a, const KernelRow& b, std::span<const Call> calls, uint32_t bucket,
                         const RowFilter& filter) {
   if (a.rank != b.rank || !a.tile_tokens || !b.tile_tokens) return a.rank > b.rank;
+  const uint64_t units = filter.device ? filter.device->unit_count : 1;
+  if (calls[0].op == Op::Gemm) return gemm_time(a, calls, units) < gemm_time(b, calls, units);
   const uint64_t tokens_a = round_up(bucket, a.tile_tokens), tokens_b = round_up(bucket, b.tile_tokens);
   if (tokens_a != tokens_b) return tokens_a < tokens_b;
   const auto splits = [&](const KernelRow& row) { return choose_splits(calls, row, bucket, filter); };
@@ -74,7 +87,7 @@ static bool fits_better(const KernelRow& a, const KernelRow& b, std::span<const 
     lead_of(calls).groups(calls, row, bucket, of);
     return uint64_t(of[0]) * of[1] * splits(row);
   };
-  const uint64_t units = filter.device ? filter.device->unit_count : 1, of_a = groups(a), of_b = groups(b);
+  const uint64_t of_a = groups(a), of_b = groups(b);
   if (!same_code(a, b)) return clocks_of(a, of_a, splits(a), units) < clocks_of(b, of_b, splits(b), units);
   if (of_a < units || of_b < units) return of_a > of_b;
   return a.tile * a.tile_tokens > b.tile * b.tile_tokens;

@@ -53,6 +53,8 @@ static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& sha
     call.scan.heads = shape.heads;
     call.scan.key_width = std::min(shape.key_width / 64 * 64, 256u);  // as its rows in tiles want it
     if (call.op == Op::Conv1d) call.weight.depth = 4;  // the width of a convolution
+    call.gemm = {.m = shape.depth, .n = shape.depth, .k = shape.depth, .type = kGemmF16};
+    call.gemm.a_stride = call.gemm.b_stride = call.gemm.y_stride = shape.depth;
     if (call.op != Op::Scan || row.op_count == 1) continue;
     call.scan.groups = shape.heads / 2;
     call.scan.key_width = call.scan.value_width = 128;

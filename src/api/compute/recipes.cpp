@@ -13,8 +13,9 @@ constexpr uint64_t kLiveBytes = 256, kAllLiveBytes = kMaxStepTokens * kLiveBytes
 
 uint64_t hash_of(const Call& call, uint32_t bucket) {
   uint64_t hash = uint64_t(call.op);
-  for (const uint64_t part : {uint64_t(bucket), uint64_t(call.width), uint64_t(call.weight.n),
-                              uint64_t(call.weight.depth), uint64_t(call.weight.type)})
+  for (const uint64_t part :
+       {uint64_t(bucket), uint64_t(call.width), uint64_t(call.weight.n), uint64_t(call.weight.depth),
+        uint64_t(call.weight.type), uint64_t(call.gemm.m), uint64_t(call.gemm.n), uint64_t(call.gemm.k)})
     hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
   return hash;
 }

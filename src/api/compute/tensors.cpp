@@ -62,7 +62,8 @@ Status read_strides(const greta_tensor& given, TensorView* out) {
       return fail(Code::Argument, "%s: strides of %llu over %llu rows reach too far", out->role,
                   Number(stride), Number(out->shape[d]));
   }
-  out->slice.bytes = over * sizeof(float);
+  const bool halves = given.type == GRETA_TYPE_F16 || given.type == GRETA_TYPE_BF16;
+  out->slice.bytes = over * (halves ? sizeof(uint16_t) : sizeof(float));
   return {};
 }
 

@@ -7,7 +7,7 @@ namespace greta {
 constexpr uint32_t kMostDimensions = 4;
 constexpr uint64_t kTensorAlignment = 16, kWeightAlignment = 256;
 
-// A tensor of float32 values or of integers, whose last dimension is dense, and which lies in its buffer.
+// A tensor of floats or of integers, whose last dimension is dense, and which lies in its buffer.
 struct TensorView {
   const char* role = "";  // "x", for errors
   std::shared_ptr<BufferObject> buffer;

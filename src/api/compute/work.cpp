@@ -31,6 +31,7 @@ Status widen(Work& work, uint64_t times) {
 
 // Lets the work run over the live rows of the stream's step, if it has one.
 Status take_step(const StreamObject& stream, Work& work) {
+  if (!work.has_rows) return {};
   const StepObject* const step = stream.step.get();
   const char* const name = op_name(work.call.op);
   if (!step) {

@@ -11,6 +11,7 @@ struct Work {
   uint64_t row_bytes[kSlotCount] = {};  // from one row to the next; 0: the operand is the same for all
   bool counts_rows = false;             // a product, which asks how many rows live
   bool needs_lone_rows = false;
+  bool has_rows = true;                 // else the stream's step is nothing to it
   bool needs_step = false;              // positions, tokens or page tables, which only a greta_step has
   // How many pages, positions and sequences its caches and tables have.
   uint64_t most_pages = UINT64_MAX, most_positions = UINT64_MAX, most_sequences = UINT64_MAX;

@@ -20,6 +20,14 @@ Values layer_norm(const Values& x, const Values& gain, const Values& bias, size_
 // weight [n][depth], x [t][depth] -> [t][n]
 Values matmul(const Values& weight, const Values& x, uint32_t depth);
 
+struct Gemm {
+  uint32_t m, n, k;
+  bool a_turned, b_turned;
+  double alpha, beta;
+};
+// a [m][k], or turned [k][m]; b [k][n], or [n][k]; y [m][n], which is not read if beta is 0 -> [m][n]
+Values gemm(const Values& a, const Values& b, const Values& y, const Gemm& shape);
+
 struct Rope {
   uint32_t heads, head_width, rope_width;
   bool halves;
