@@ -97,10 +97,8 @@ class Bench {
   void gemm() {
     for (const uint64_t size : {1024, 4096, 8192}) {
       if (size != 1024 && !large_) break;
-      gemm_case(GRETA_TYPE_F16, "f16", size);
-      // Other types have a plain kernel on GPUs, which takes seconds for more.
-      if (size != 1024) continue;
-      gemm_case(GRETA_TYPE_F32, "f32", size), gemm_case(GRETA_TYPE_BF16, "bf16", size);
+      gemm_case(GRETA_TYPE_F32, "f32", size), gemm_case(GRETA_TYPE_F16, "f16", size);
+      gemm_case(GRETA_TYPE_BF16, "bf16", size);
     }
   }
   void linear() {

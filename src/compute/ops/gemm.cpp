@@ -72,6 +72,7 @@ static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t, 
 // measured.
 static GemmSchedule schedule_of(const Call::Gemm& g, const KernelRow& row) {
   if (g.schedule.step) return g.schedule;
+  if (row.arithmetic == Arithmetic::Lanes) return {16, 1, 1, 0, 1};  // gemm_tiles.comp
   const bool large = row.tile * row.tile_tokens > 128 * 128;
   GemmSchedule made = large ? GemmSchedule{16, 3, 1, 1, 0} : GemmSchedule{32, 2, 1, 0, 0};
   made.band = std::max(kBandRows / row.tile, 1u);
