@@ -7,10 +7,10 @@
 //   moves   A once for each tile of columns, B once for each tile of rows, y once; twice with beta
 // The argument block is GemmBlock in kernels/abi/gemm.h.
 //
-// With two stages and more there is one barrier for a step. Behind it all subgroups have done the step
-// before, whose place a later step takes, while they multiply this one. With three stages the first matrices
-// of the next step can be read before its barrier, so that no subgroup begins with a wait for shared memory
-// (kEarly).
+// A step is loaded to registers, and stored in shared memory when another one has been multiplied meanwhile.
+// With two stages and more there is one barrier for a step: behind it all subgroups have done the step
+// before, whose place a later one takes. With three stages the first matrices of the next step can be read
+// before its barrier, so that no subgroup begins with a wait for shared memory (kEarly).
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -115,38 +115,36 @@ void multiply_step(uint stage, uint next_stage, uint turn) {
 
 uint stage_behind(uint stage) { return stage + 1 == kStages ? 0 : stage + 1; }
 
-const uint kFilled = kStages - 1;  // stages that are filled before the one that is multiplied is done
-uint steps, multiplied, filling;   // the stage that is multiplied, and the one to fill
+const uint kFilled = kStages == 1 ? 1 : kStages - 1;  // steps that lie in shared memory before one is done
+uint multiplied, filling;                             // the stage that is multiplied, and the one to fill
 
-// `turn` is the parity of the step, and a constant: registers have no indices.
+// `turn` is the parity of the step, and a constant: registers have no indices. What is on its way in
+// registers arrives while the step is multiplied.
 void make_step(uint step, uint turn) {
-  const uint ahead = turn % kAhead;
-  barrier();  // the stage is there, and all subgroups have multiplied what is replaced now
-  if (step + kFilled < steps) store_step(filling, ahead);
-  if (kStages == 1) barrier();
-  if (step + kFilled + kAhead < steps) load_step(ahead, (step + kFilled + kAhead) * kStep);
+  barrier();  // the stage is there, and all subgroups have multiplied what is replaced below
+  load_step((turn + kAhead - 1) % kAhead, step + kFilled + kAhead - 1);
   multiply_step(multiplied, stage_behind(multiplied), turn);
+  if (kStages == 1) barrier();
+  store_step(filling, turn % kAhead);
   multiplied = stage_behind(multiplied), filling = stage_behind(filling);
 }
 
 void multiply_all() {
-  steps = (p.k + kStep - 1) / kStep;
-  [[unroll]] for (uint step = 0; step < kFilled; ++step)
-    if (step < steps) {
-      load_step(0, step * kStep);
-      store_step(step, 0);
-    }
-  [[unroll]] for (uint ahead = 0; ahead < kAhead; ++ahead)
-    if (kFilled + ahead < steps) load_step(ahead, (kFilled + ahead) * kStep);
+  [[unroll]] for (uint step = 0; step < kFilled; ++step) {
+    load_step(0, step);
+    store_step(step, 0);
+  }
+  if (kAhead == 2) load_step(0, kFilled);
   if (kEarly != 0) {
     barrier();
     load_matrices(0, 0, 0);
   }
-  multiplied = 0, filling = kFilled;
-  for (uint step = 0; step < steps; step += 2) {
+  multiplied = 0, filling = kStages - 1;
+  for (uint step = 0; step + 1 < steps; step += 2) {
     make_step(step, 0);
-    if (step + 1 < steps) make_step(step + 1, 1);
+    make_step(step + 1, 1);
   }
+  if (steps % 2 != 0) make_step(steps - 1, 0);
 }
 
 // The tile of this group. Groups that run at the same time make tiles of p.band rows of tiles, one column

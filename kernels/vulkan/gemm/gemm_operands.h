@@ -39,7 +39,8 @@ const uint kAWords = kHigh * kAlong, kBWords = kWide * kAlong;
 const uint kAEach = (kAWords + kThreads - 1) / kThreads, kBEach = (kBWords + kThreads - 1) / kThreads;
 
 uint first_row, first_column;  // of the tile in y
-uint64_t a_from, b_from;       // what the next step brings
+uint64_t a_from, b_from;       // what the first step brings
+uint steps;
 bool a_has_words, b_has_words; // rows begin at multiples of 16 bytes
 uvec4 a_words[kAhead * kAEach], b_words[kAhead * kBEach];
 
@@ -67,36 +68,39 @@ uvec4 load_some(uint64_t from, uint at, uint left, bool has_words) {
 
 uint left_of(uint all, uint first) { return all - min(all, first); }
 
-// Brings the step that begins at column k of A to the registers of set `ahead`.
-void load_step(uint ahead, uint k) {
-  const uint thread = gl_LocalInvocationIndex;
+// Brings a step to the registers of set `ahead`. Steps behind the last one bring what is not multiplied,
+// since a branch around the loads would let the driver wait for them at its end.
+void load_step(uint ahead, uint step) {
+  const uint thread = gl_LocalInvocationIndex, k = step * kStep;
+  const uint64_t inside_step = min(step, steps - 1);
+  const uint64_t a = a_from + inside_step * (kAIsAlong ? kStep : kStep * p.a_stride) * 2;
+  const uint64_t b = b_from + inside_step * (kBIsAlong ? kStep : kStep * p.b_stride) * 2;
   [[unroll]] for (uint i = 0; i < kAEach; ++i) {
     const uint word = i * kThreads + thread, line = line_of(word, kAIsAlong, kHigh),
                place = place_of(word, kAIsAlong, kHigh), at = line * p.a_stride + place;
     if (kWhole != 0) {
-      a_words[ahead * kAEach + i] = uvec4_address(a_from).at[at / kWord];
+      a_words[ahead * kAEach + i] = uvec4_address(a).at[at / kWord];
     } else {
       const bool inside = kAIsAlong ? first_row + line < p.m : k + line < p.k;
       const uint left = kAIsAlong ? left_of(p.k, k + place) : left_of(p.m, first_row + place);
-      a_words[ahead * kAEach + i] = load_some(a_from, at, inside ? left : 0, a_has_words);
+      a_words[ahead * kAEach + i] = load_some(a, at, inside ? left : 0, a_has_words);
     }
   }
   [[unroll]] for (uint i = 0; i < kBEach; ++i) {
     const uint word = i * kThreads + thread, line = line_of(word, kBIsAlong, kWide),
                place = place_of(word, kBIsAlong, kWide), at = line * p.b_stride + place;
     if (kWhole != 0) {
-      b_words[ahead * kBEach + i] = uvec4_address(b_from).at[at / kWord];
+      b_words[ahead * kBEach + i] = uvec4_address(b).at[at / kWord];
     } else {
       const bool inside = kBIsAlong ? first_column + line < p.n : k + line < p.k;
       const uint left = kBIsAlong ? left_of(p.k, k + place) : left_of(p.n, first_column + place);
-      b_words[ahead * kBEach + i] = load_some(b_from, at, inside ? left : 0, b_has_words);
+      b_words[ahead * kBEach + i] = load_some(b, at, inside ? left : 0, b_has_words);
     }
   }
-  a_from += uint64_t(kAIsAlong ? kStep : kStep * p.a_stride) * 2;
-  b_from += uint64_t(kBIsAlong ? kStep : kStep * p.b_stride) * 2;
 }
 
 void begin_operands() {
+  steps = (p.k + kStep - 1) / kStep;
   const uint64_t matrix = gl_WorkGroupID.z;
   const uint64_t a_first = kAIsAlong ? uint64_t(first_row) * p.a_stride : first_row;
   const uint64_t b_first = kBIsAlong ? uint64_t(first_column) * p.b_stride : first_column;
