@@ -30,7 +30,7 @@ constexpr uint32_t kCpuMaxThreads = 1024;
 // What Buffer::handle points to.
 struct CpuAllocation {
   uint64_t bytes = 0;  // of its whole pages
-  enum Origin : uint8_t { Mapped, Hook, Imported } origin = Mapped;
+  enum Origin : uint8_t { Mapped, Hook, Imported, Shared } origin = Mapped;
 };
 
 // What Event::handle points to. Guarded by CpuDevice::order.
@@ -129,6 +129,7 @@ class CpuDevice final : public Device {
   uint64_t memory_free() const override { return memory_available_bytes(); }
   Status allocate(uint64_t bytes, Memory memory, Buffer* out) override;
   Status import_host(const void* pages, uint64_t bytes, Buffer* out) override;
+  Status share_host(void* pages, uint64_t bytes, Buffer* out) override;
   void release(Buffer& buffer) override;
   Status load(const KernelCode& code, Kernel* out) override;
   void unload(Kernel& kernel) override { kernel = {}; }

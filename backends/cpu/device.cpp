@@ -34,7 +34,7 @@ void describe_cpu(uint32_t features, uint32_t threads, DeviceInfo* out) {
   out->unit_count = threads;
   out->shared_bytes = kCpuScratchBytes;
   out->unified_memory = true;
-  out->imports_host = true;
+  out->imports_host = out->shares_host = true;
   out->cpu_type = true;
   out->host_functions = true;
 }
@@ -109,6 +109,12 @@ Status CpuDevice::import_host(const void* pages, uint64_t bytes, Buffer* out) {
   auto allocation = std::make_unique<CpuAllocation>();
   allocation->origin = CpuAllocation::Imported;
   *out = {allocation.release(), reinterpret_cast<uint64_t>(pages), const_cast<void*>(pages), bytes};
+  return {};
+}
+
+Status CpuDevice::share_host(void* pages, uint64_t bytes, Buffer* out) {
+  GRETA_TRY(import_host(pages, bytes, out));
+  static_cast<CpuAllocation*>(out->handle)->origin = CpuAllocation::Shared;
   return {};
 }
 

@@ -65,8 +65,11 @@ Status VulkanDevice::open(std::unique_ptr<VulkanInstance> instance, uint32_t ind
   GRETA_TRY(open_pipeline_cache(options));
   GRETA_TRY(within(prove_memory(*this), "%s does not work", physical.info.name));
   GRETA_TRY(within(prove_chain(), "%s", physical.info.name));
-  physical.info.imports_host = physical.import_alignment && reads_file_pages(*this);
-  if (physical.import_alignment && !physical.info.imports_host)
+  const bool unified = physical.info.unified_memory;  // else weights are faster in its own memory
+  physical.info.imports_host = physical.import_alignment && unified && reads_file_pages(*this);
+  physical.info.shares_host = physical.import_alignment && shares_pages(*this);
+  physical.info.waits_for_host = true;
+  if (physical.import_alignment && unified && !physical.info.imports_host)
     log_(LogLevel::Debug, "%s takes no pages of a mapped file: weights are copied", physical.info.name);
   return usable();
 }

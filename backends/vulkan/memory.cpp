@@ -140,7 +140,7 @@ Status VulkanDevice::allocate_memory(uint64_t bytes, Memory memory, VulkanBuffer
 }
 
 // Imports `out->bytes` bytes of host memory. The address and the size are aligned.
-Status VulkanDevice::import_memory(uint64_t address, VulkanBuffer* out) {
+Status VulkanDevice::import_memory(uint64_t address, bool writable, VulkanBuffer* out) {
   void* const pages = reinterpret_cast<void*>(address);
   auto external =
       tagged<VkExternalMemoryBufferCreateInfo>(VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
@@ -156,9 +156,11 @@ Status VulkanDevice::import_memory(uint64_t address, VulkanBuffer* out) {
       tagged<VkImportMemoryHostPointerInfoEXT>(VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
   import.handleType = kHostPages;
   import.pHostPointer = pages;
-  return bind_memory(
-      choose_type(physical.memory, needs.memoryTypeBits & host.memoryTypeBits, {0, kLocal | kCached, 0}),
-      &import, out);
+  // What the device writes, the host sees without more ado.
+  const MemoryWish wish =
+      writable ? MemoryWish{kVisible | kCoherent, kCached, kLocal} : MemoryWish{0, kLocal | kCached, 0};
+  return bind_memory(choose_type(physical.memory, needs.memoryTypeBits & host.memoryTypeBits, wish), &import,
+                     out);
 }
 
 uint64_t VulkanDevice::address_of(const VulkanBuffer& buffer) const {
@@ -187,20 +189,20 @@ Status VulkanDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
   return {};
 }
 
-Status VulkanDevice::import_host(const void* pages, uint64_t bytes, Buffer* out) {
+Status VulkanDevice::import_pages(const void* pages, uint64_t bytes, bool writable, Buffer* out) {
   GRETA_TRY(usable());
   if (!pages || !bytes) return fail(Code::Argument, "import_host: no pages");
   const uint64_t alignment = physical.import_alignment, limit = physical.info.max_allocation_bytes;
   if (!alignment) return fail(Code::Unsupported, "%s cannot read host memory in place", physical.info.name);
   const uint64_t begin = reinterpret_cast<uint64_t>(pages), from = begin / alignment * alignment;
   auto made = std::make_unique<VulkanBuffer>();
-  made->imported = true;
+  made->read_only = !writable;
   made->first = begin - from;
   made->bytes = round_up(begin + bytes, alignment) - from;
   if (made->bytes > limit)
     return fail(Code::Memory, "cannot import %llu bytes: the largest buffer of %s has %llu bytes",
                 Number(bytes), physical.info.name, Number(limit));
-  const Status status = import_memory(from, made.get());
+  const Status status = import_memory(from, writable, made.get());
   if (!status.ok()) {
     destroy_buffer(*made);
     return within(status, "cannot import %llu bytes", Number(bytes));

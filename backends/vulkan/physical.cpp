@@ -133,7 +133,7 @@ void describe_identity(const Properties& p, VulkanPhysical* out) {
 // Imports are rounded to the driver's alignment. If that is at most a page, memory beside them exists.
 void choose_import(const VulkanInstance& instance, const Properties& p, VulkanPhysical* out) {
   const uint64_t alignment = p.host.minImportedHostPointerAlignment;
-  if (!alignment || alignment > page_bytes() || !out->info.unified_memory) return;
+  if (!alignment || alignment > page_bytes()) return;
   auto ask =
       tagged<VkPhysicalDeviceExternalBufferInfo>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO);
   ask.usage = kBufferUsage;

@@ -52,8 +52,8 @@ struct VulkanPhysical {
   // The driver cannot be loaded more than some twenty times in a process: each time takes thread-local
   // storage that the C library does not give back. Seen with NVIDIA's 580.159.
   bool stays_loaded = false;
-  // The alignment in bytes of host memory that is imported by VK_EXT_external_memory_host. 0: none is
-  // imported, because the driver cannot or the device has memory of its own.
+  // The alignment in bytes of host memory that is imported by VK_EXT_external_memory_host. 0: the driver
+  // imports none.
   uint64_t import_alignment = 0;
 };
 

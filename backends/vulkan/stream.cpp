@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "backends/vulkan/vulkan.h"
 
@@ -12,14 +13,7 @@ constexpr VkPipelineStageFlags2 kTransfers = VK_PIPELINE_STAGE_2_ALL_TRANSFER_BI
 constexpr VkPipelineStageFlags2 kWorkStages = kKernels | kTransfers;
 
 Status VulkanStream::open() {
-  timeline_ = std::make_shared<VulkanTimeline>(device_);
-  timeline_->owner_thread = std::this_thread::get_id();
-  auto type = tagged<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
-  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
-  const auto semaphore = tagged<VkSemaphoreCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type);
-  GRETA_TRY(
-      device_.result(device_.vk.vkCreateSemaphore(device_.handle, &semaphore, nullptr, &timeline_->semaphore),
-                     "vkCreateSemaphore"));
+  GRETA_TRY(create_timeline(&timeline_));
   auto pool = tagged<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
   pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
   pool.queueFamilyIndex = device_.physical.queue_family;
@@ -27,8 +21,21 @@ Status VulkanStream::open() {
                         "vkCreateCommandPool");
 }
 
+Status VulkanStream::create_timeline(std::shared_ptr<VulkanTimeline>* out) {
+  auto made = std::make_shared<VulkanTimeline>(device_);
+  made->owner_thread = std::this_thread::get_id();
+  auto type = tagged<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+  const auto info = tagged<VkSemaphoreCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type);
+  GRETA_TRY(device_.result(device_.vk.vkCreateSemaphore(device_.handle, &info, nullptr, &made->semaphore),
+                           "vkCreateSemaphore"));
+  *out = std::move(made);
+  return {};
+}
+
 VulkanStream::~VulkanStream() {
   if (device_.out_of_reach()) return;
+  (void)let_go(gates_);  // what was submitted ends
   device_.queue.close(*timeline_);
   // What is left was submitted and never waited for, so nobody can be told of a failure.
   if (timeline_->submitted && !device_.queue.wait({timeline_, timeline_->submitted}).ok())
@@ -58,6 +65,19 @@ Status VulkanStream::take_buffer(VkCommandBuffer* out) {
                         "vkAllocateCommandBuffers");
 }
 
+// Shows the device what the host has written since the submission.
+static void heed_host(const VulkanFunctions& vk, VkCommandBuffer commands) {
+  auto memory = tagged<VkMemoryBarrier2>(VK_STRUCTURE_TYPE_MEMORY_BARRIER_2);
+  memory.srcStageMask = VK_PIPELINE_STAGE_2_HOST_BIT;
+  memory.srcAccessMask = VK_ACCESS_2_HOST_WRITE_BIT;
+  memory.dstStageMask = kWorkStages;
+  memory.dstAccessMask = VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT;
+  auto info = tagged<VkDependencyInfo>(VK_STRUCTURE_TYPE_DEPENDENCY_INFO);
+  info.memoryBarrierCount = 1;
+  info.pMemoryBarriers = &memory;
+  vk.vkCmdPipelineBarrier2(commands, &info);
+}
+
 Status VulkanStream::begin() {
   if (commands_) return {};
   GRETA_TRY(device_.usable());
@@ -74,6 +94,7 @@ Status VulkanStream::begin() {
   commands_ = taken;
   bound_ = VK_NULL_HANDLE;
   shown_ = false;
+  if (!capture_ && std::exchange(heeds_host_, false)) heed_host(device_.vk, commands_);
   return {};
 }
 
@@ -170,7 +191,7 @@ static VulkanBuffer& state_of(const Slice& slice) {
 }
 
 static Status writable(const Slice& to, const char* what) {
-  if (state_of(to).imported) return fail(Code::Argument, "%s: imported memory is read-only", what);
+  if (state_of(to).read_only) return fail(Code::Argument, "%s: imported memory is read-only", what);
   return {};
 }
 
@@ -232,6 +253,35 @@ Status VulkanStream::wait_for(const Event& event) {
   if (!point.timeline) return {};  // the event was never signalled
   GRETA_TRY(seal(true));
   open_.waits.push_back(point);
+  return {};
+}
+
+// The gate is a semaphore that the host signals. Its waits are never held back: the value comes from outside
+// of the queue.
+Status VulkanStream::wait_for_host(uint64_t number) {
+  GRETA_TRY(not_capturing("wait_for_host"));
+  if (number <= gates_)
+    return fail(Code::Argument, "wait_for_host: number %llu comes after %llu", (unsigned long long)number,
+                (unsigned long long)gates_);
+  GRETA_TRY(device_.usable());
+  if (!gate_) {
+    GRETA_TRY(create_timeline(&gate_));
+    gate_->submitted = ~uint64_t(0);
+  }
+  GRETA_TRY(seal(true));
+  open_.waits.push_back({gate_, gates_ = number});
+  heeds_host_ = true;
+  return {};
+}
+
+Status VulkanStream::let_go(uint64_t number) {
+  if (!gate_ || number <= let_go_) return {};
+  GRETA_TRY(device_.usable());
+  auto info = tagged<VkSemaphoreSignalInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO);
+  info.semaphore = gate_->semaphore;
+  info.value = number;
+  GRETA_TRY(device_.result(device_.vk.vkSignalSemaphore(device_.handle, &info), "vkSignalSemaphore"));
+  let_go_ = number;
   return {};
 }
 
@@ -302,7 +352,7 @@ Status VulkanStream::submit() {
 Status VulkanStream::wait() {
   GRETA_TRY(submit());
   if (!value_) return {};
-  GRETA_TRY(device_.queue.wait({timeline_, value_}));
+  GRETA_TRY(device_.queue.wait({timeline_, value_}, patience_ns_));
   return reclaim();
 }
 
@@ -322,7 +372,7 @@ void VulkanStream::abandon() noexcept {
   open_ = {};
   value_ = timeline_->given;
   order_ = {kWorkStages, kWorkStages, kWorkStages};
-  shown_ = follows_ = false;
+  shown_ = follows_ = heeds_host_ = false;
   ++abandons_;
 }
 
@@ -331,7 +381,7 @@ Status VulkanStream::wait(const Event& event) {
   const auto* state = static_cast<const VulkanEvent*>(event.handle);
   if (!state) return fail(Code::Argument, "wait: the event was not created");
   const VulkanPoint point = device_.queue.event_point(*state);
-  return point.timeline ? device_.queue.wait(point) : Status{};
+  return point.timeline ? device_.queue.wait(point, patience_ns_) : Status{};
 }
 
 }  // namespace greta

@@ -26,7 +26,7 @@ struct VulkanBuffer {
   VkDeviceMemory memory = VK_NULL_HANDLE;
   uint64_t bytes = 0;     // of the memory
   bool counted = false;   // in what the device has used
-  bool imported = false;  // it consists of read-only host pages
+  bool read_only = false;  // it consists of host pages that are only read
   uint64_t first = 0;     // imported: bytes before the first one that was asked for
 };
 
@@ -86,7 +86,8 @@ class VulkanQueue : public HeldQueue<VulkanBatch> {
   void set(VkQueue queue) { queue_ = queue; }
 
   Status submit(std::vector<VulkanBatch>& batches);  // leaves `batches` empty
-  Status wait(const VulkanPoint& point);             // blocks until the point is reached
+  // Blocks until the point is reached. For `patience_ns` the thread looks again and again.
+  Status wait(const VulkanPoint& point, uint64_t patience_ns = 0);
   void close(VulkanTimeline& timeline);              // drops what is held back of a stream that ends
   void wait_idle();  // blocks until all submitted work is done, or the device is lost
 
@@ -95,6 +96,7 @@ class VulkanQueue : public HeldQueue<VulkanBatch> {
  private:
   Status pump(std::vector<VulkanBatch>& ready);
   Status submit_ready(std::span<const VulkanBatch> ready);
+  bool comes_soon(const VulkanPoint& point, uint64_t patience_ns);
   Status look_at_progress(const VulkanPoint& point, uint64_t* reached, uint64_t* since, bool* told);
 
   VulkanDevice& device_;
@@ -114,6 +116,9 @@ class VulkanStream final : public Stream {
   Status barrier() override;
   Status signal(Event& event) override;
   Status wait_for(const Event& event) override;
+  Status wait_for_host(uint64_t number) override;
+  Status let_go(uint64_t number) override;
+  void set_patience(uint64_t ns) override { patience_ns_ = ns; }
   Status begin_capture() override;
   Status split() override;
   Status end_capture(Graph* out) override;
@@ -132,6 +137,7 @@ class VulkanStream final : public Stream {
   void order(VkPipelineStageFlags2 stage);  // called before each command
   void order_after(const VulkanOrder& graph);
   Status show_host();
+  Status create_timeline(std::shared_ptr<VulkanTimeline>* out);
   uint64_t link(const Kernel& kernel,
                 uint64_t groups);  // called before a launch for its cell in a chain, or 0
   void open_chain();
@@ -145,6 +151,10 @@ class VulkanStream final : public Stream {
 
   VulkanDevice& device_;
   std::shared_ptr<VulkanTimeline> timeline_;
+  std::shared_ptr<VulkanTimeline> gate_;  // its values are the host's; null until something waits for them
+  uint64_t gates_ = 0, let_go_ = 0;       // the highest value that is waited for, and that was reached
+  bool heeds_host_ = false;               // the open batch comes behind a gate, and has no barrier for it yet
+  uint64_t patience_ns_ = 0;
   uint64_t value_ = 0;  // of the last sealed batch
   VkCommandPool pool_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;  // being recorded
@@ -170,7 +180,12 @@ class VulkanDevice final : public Device {
   const DeviceInfo& info() const override { return physical.info; }
   uint64_t memory_free() const override;
   Status allocate(uint64_t bytes, Memory memory, Buffer* out) override;
-  Status import_host(const void* pages, uint64_t bytes, Buffer* out) override;
+  Status import_host(const void* pages, uint64_t bytes, Buffer* out) override {
+    return import_pages(pages, bytes, false, out);
+  }
+  Status share_host(void* pages, uint64_t bytes, Buffer* out) override {
+    return import_pages(pages, bytes, true, out);
+  }
   void release(Buffer& buffer) override;
   Status load(const KernelCode& code, Kernel* out) override;
   void unload(Kernel& kernel) override;
@@ -215,7 +230,8 @@ class VulkanDevice final : public Device {
   Status bind_memory(int type, void* next, VulkanBuffer* out);
   Status bind_memory_of(Memory memory, uint32_t allowed, VulkanBuffer* out, int* type);
   Status allocate_memory(uint64_t bytes, Memory memory, VulkanBuffer* out, void** mapped);
-  Status import_memory(uint64_t address, VulkanBuffer* out);
+  Status import_pages(const void* pages, uint64_t bytes, bool writable, Buffer* out);
+  Status import_memory(uint64_t address, bool writable, VulkanBuffer* out);
   uint64_t address_of(const VulkanBuffer& buffer) const;
   Status create_pipeline(const KernelCode& code, VkPipeline* out);
   Status nanoseconds(const VulkanEvent& event, const char* which, uint64_t* out);

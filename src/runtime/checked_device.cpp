@@ -25,9 +25,12 @@ struct CheckedGraph {
 
 class CheckedDevice final : public Device {
  public:
-  explicit CheckedDevice(Device& inner) : inner_(inner) {}
+  // It runs commands one by one, and does not see what others write.
+  explicit CheckedDevice(Device& inner) : inner_(inner), info_(inner.info()) {
+    info_.waits_for_host = info_.shares_host = false;
+  }
 
-  const DeviceInfo& info() const override { return inner_.info(); }
+  const DeviceInfo& info() const override { return info_; }
   uint64_t memory_free() const override { return inner_.memory_free(); }
   Status allocate(uint64_t bytes, Memory memory, Buffer* out) override;
   Status import_host(const void* pages, uint64_t bytes, Buffer* out) override;
@@ -53,6 +56,7 @@ class CheckedDevice final : public Device {
   void track(const Buffer& inner, std::unique_ptr<TrackedBuffer> tracked, Buffer* out);
 
   Device& inner_;
+  DeviceInfo info_;
 };
 
 class CheckedStream final : public Stream {

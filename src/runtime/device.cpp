@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/pool.h"
+
 namespace greta {
 
 Status check_slice(const Slice& slice, const char* role) {
@@ -93,6 +95,41 @@ Status prove_memory(Device& device) {
   device.release(device_side);
   device.release(host_side);
   return status;
+}
+
+Status Stream::wait_for_host(uint64_t) {
+  return fail(Code::Unsupported, "wait_for_host: the device does not wait for the host");
+}
+
+Status Stream::let_go(uint64_t) {
+  return fail(Code::Unsupported, "let_go: the device does not wait for the host");
+}
+
+Status Device::share_host(void*, uint64_t, Buffer*) {
+  return fail(Code::Unsupported, "%s shares no memory with the host", info().name);
+}
+
+bool shares_pages(Device& device) {
+  constexpr uint32_t kWord = 0x5ea1ed;
+  const uint64_t bytes = page_bytes();
+  MappedPages memory;
+  if (!memory.map(bytes)) return false;
+  void* const pages = memory.pages();
+  Buffer imported;
+  Stream* stream = nullptr;
+  const auto run = [&]() -> Status {
+    GRETA_TRY(device.share_host(pages, bytes, &imported));
+    GRETA_TRY(device.create_stream(&stream));
+    GRETA_TRY(stream->fill({&imported, 0, bytes}, kWord));
+    return stream->wait();
+  };
+  bool shares = run().ok();
+  for (uint64_t i = 0; shares && i < bytes / sizeof kWord; ++i)
+    shares = static_cast<const uint32_t*>(pages)[i] == kWord;
+  clear_error_text();
+  delete stream;
+  device.release(imported);
+  return shares;
 }
 
 bool reads_file_pages(Device& device) {

@@ -45,6 +45,8 @@ struct DeviceInfo {
   bool vendor_driver = false;     // of a GPU for which another driver of the same backend is to be preferred
   bool launches_plans = false;    // a captured plan can be one launch (DeviceOptions::persistent)
   bool own_buffers = false;       // a pool gives each slice a buffer, so that validation sees its end
+  bool shares_host = false;       // share_host takes pages of the process
+  bool waits_for_host = false;    // what is submitted may wait for the host (Stream::wait_for_host)
 };
 
 enum class Memory : uint8_t { Device, Upload, Readback };
@@ -137,6 +139,13 @@ class Stream {
   virtual Status wait(const Event& event) = 0;  // submits, then blocks until the event's last signal here
   // Forgets what was recorded since the last submit(), signals too, and ends a capture.
   virtual void abandon() noexcept = 0;
+  // What is recorded from here on runs when the host has called let_go() with this number or a higher one;
+  // numbers ascend. What the host writes before that call is seen. All that is submitted to the device later
+  // may wait with it, so who submits it calls let_go() in any case. Only where DeviceInfo::waits_for_host.
+  virtual Status wait_for_host(uint64_t number);
+  virtual Status let_go(uint64_t number);
+  // Waits look again and again for so long before the thread sleeps, which wakes late.
+  virtual void set_patience(uint64_t ns) { (void)ns; }
 };
 
 // Abandons at its end what was recorded while it lived, unless that is kept.
@@ -183,6 +192,9 @@ class Device {
   virtual Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) = 0;
   virtual void destroy(Event& event) = 0;
   virtual void destroy(Graph& graph) = 0;
+  // Makes a buffer of whole pages of this process, which several devices and the host may read and write in
+  // turn. Only where DeviceInfo::shares_host.
+  virtual Status share_host(void* pages, uint64_t bytes, Buffer* out);
 };
 
 // The caller's functions for large host allocations of a backend.
@@ -250,5 +262,7 @@ Status prove_memory(Device& device);
 // that pin pages for writing refuse them, and a memory plan must know beforehand which weights will be
 // copied.
 bool reads_file_pages(Device& device);
+// Whether it takes pages of this process and writes to them, tried with one.
+bool shares_pages(Device& device);
 
 }  // namespace greta

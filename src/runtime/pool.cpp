@@ -22,6 +22,15 @@ Status DeviceMemory::import_host(Device& device, const void* pages, uint64_t byt
   return {};
 }
 
+Status DeviceMemory::share_host(Device& device, void* pages, uint64_t bytes) {
+  Buffer buffer;
+  GRETA_TRY(device.share_host(pages, bytes, &buffer));
+  reset();
+  device_ = &device;
+  buffer_ = buffer;
+  return {};
+}
+
 void DeviceMemory::reset() {
   if (device_) device_->release(buffer_);
   device_ = nullptr;

@@ -17,6 +17,7 @@ class DeviceMemory {
 
   Status allocate(Device& device, uint64_t bytes, Memory memory);
   Status import_host(Device& device, const void* pages, uint64_t bytes);
+  Status share_host(Device& device, void* pages, uint64_t bytes);
   void reset();
   const Buffer& buffer() const { return buffer_; }
   Slice slice(uint64_t offset, uint64_t bytes) const { return {&buffer_, offset, bytes}; }
@@ -25,6 +26,23 @@ class DeviceMemory {
  private:
   Device* device_ = nullptr;
   Buffer buffer_;
+};
+
+// Pages that are given back with this object.
+class MappedPages {
+ public:
+  MappedPages() = default;
+  ~MappedPages() {
+    if (pages_) unmap_pages(pages_, bytes_);
+  }
+  MappedPages(const MappedPages&) = delete;
+  MappedPages& operator=(const MappedPages&) = delete;
+  bool map(uint64_t bytes) { return (pages_ = map_pages(bytes_ = bytes)); }  // once; false: no memory
+  void* pages() const { return pages_; }
+
+ private:
+  void* pages_ = nullptr;
+  uint64_t bytes_ = 0;
 };
 
 // The largest size of a pool's buffer in bytes: kMaxArenaBytes, or less if the device allows less.

@@ -41,6 +41,7 @@ FAULTY(vkCreateComputePipelines,
         const VkAllocationCallbacks* a, VkPipeline* p),
        (d, c, n, i, a, p))
 FAULTY(vkEndCommandBuffer, (VkCommandBuffer c), (c))
+FAULTY(vkSignalSemaphore, (VkDevice d, const VkSemaphoreSignalInfo* i), (d, i))
 FAULTY(vkGetMemoryHostPointerPropertiesEXT,
        (VkDevice d, VkExternalMemoryHandleTypeFlagBits t, const void* h, VkMemoryHostPointerPropertiesEXT* p),
        (d, t, h, p))
@@ -242,6 +243,7 @@ PFN_vkVoidFunction replaced(const char* name, PFN_vkVoidFunction real) {
   REPLACE_FAULTY(vkCreateComputePipelines)
   REPLACE_FAULTY(vkCreateDevice)
   REPLACE_FAULTY(vkEndCommandBuffer)
+  REPLACE_FAULTY(vkSignalSemaphore)
   REPLACE_FAULTY(vkGetMemoryHostPointerPropertiesEXT)
   REPLACE_FAULTY(vkCreateCommandPool)
   REPLACE(vkGetSemaphoreCounterValue, real_vkGetSemaphoreCounterValue, stuck_counter)

@@ -164,6 +164,24 @@ TEST_CASE("vulkan: a driver without memory for a submission is an error, not a w
   faults.opened();
 }
 
+TEST_CASE("vulkan: a gate that cannot be opened is an error, and is opened later", "[runtime][vulkan]") {
+  Faults faults;
+  const OpenDevice device = faults.opened();
+  const auto stream = new_stream(*device);
+  DeviceMemory read;
+  REQUIRE(read.allocate(*device, 256, Memory::Readback).ok());
+  REQUIRE(stream->wait_for_host(3).ok());
+  REQUIRE(stream->fill(read.all(), 5).ok());
+  REQUIRE(stream->submit().ok());
+  faults.fail("vkSignalSemaphore", 0, kOutOfHostMemory);
+  CHECK(stream->let_go(3).code == Code::Memory);
+  CHECK_THAT(error_text(), ContainsSubstring("vkSignalSemaphore"));
+  faults.none();
+  REQUIRE(stream->let_go(3).ok());
+  REQUIRE(stream->wait().ok());
+  CHECK(*static_cast<uint32_t*>(read.buffer().mapped) == 5);
+}
+
 TEST_CASE("vulkan: a replayed graph is one submission of one command buffer", "[runtime][vulkan]") {
   Faults faults;
   const OpenDevice device = faults.opened();

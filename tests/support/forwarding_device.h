@@ -12,6 +12,9 @@ class ForwardingDevice : public Device {
   Status allocate(uint64_t bytes, Memory memory, Buffer* out) override {
     return inner_.allocate(bytes, memory, out);
   }
+  Status share_host(void* pages, uint64_t bytes, Buffer* out) override {
+    return inner_.share_host(pages, bytes, out);
+  }
   Status import_host(const void* pages, uint64_t bytes, Buffer* out) override {
     return inner_.import_host(pages, bytes, out);
   }

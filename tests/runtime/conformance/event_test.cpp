@@ -131,3 +131,53 @@ TEST_CASE("streams of two threads hand work to each other", "[runtime]") {
   maker.join();
   CHECK(wrong == 0);
 }
+
+TEST_CASE("work behind a gate waits for the host, and sees what it wrote", "[runtime]") {
+  FOR_EACH_DEVICE(which);
+  const OpenDevice device = which.open();
+  const auto stream = new_stream(*device);
+  if (!device->info().waits_for_host) {
+    CHECK(stream->wait_for_host(1).code == Code::Unsupported);
+    CHECK(stream->let_go(1).code == Code::Unsupported);
+    return;
+  }
+  CHECK(stream->let_go(5).ok());  // nothing waits
+  DeviceMemory written, read;
+  REQUIRE(written.allocate(*device, 256, Memory::Upload).ok());
+  REQUIRE(read.allocate(*device, 256, Memory::Readback).ok());
+  auto* const from = static_cast<uint32_t*>(written.buffer().mapped);
+  const auto* const to = static_cast<volatile uint32_t*>(read.buffer().mapped);
+  Event before, behind;
+  REQUIRE(device->create_event(&before, false).ok());
+  REQUIRE(device->create_event(&behind, false).ok());
+  for (uint64_t gate = 6; gate < 30; gate += 3) {
+    stream->set_patience(gate % 2 ? 1'000'000 : 0);
+    from[0] = 1;
+    REQUIRE(stream->fill(read.all(), uint32_t(gate)).ok());
+    REQUIRE(stream->signal(before).ok());
+    REQUIRE(stream->wait_for_host(gate).ok());
+    CHECK(stream->wait_for_host(gate).code == Code::Argument);
+    REQUIRE(stream->barrier().ok());
+    REQUIRE(stream->copy(read.slice(0, 4), written.slice(0, 4)).ok());
+    REQUIRE(stream->signal(behind).ok());
+    REQUIRE(stream->submit().ok());
+    REQUIRE(stream->wait(before).ok());
+    CHECK(to[0] == gate);
+    from[0] = uint32_t(1000 + gate);
+    REQUIRE(stream->let_go(gate).ok());
+    REQUIRE(stream->let_go(gate).ok());  // nothing more
+    REQUIRE(stream->wait(behind).ok());
+    CHECK(to[0] == 1000 + gate);
+    CHECK(to[1] == gate);
+  }
+  // A stream that goes away lets its work run.
+  {
+    const auto other = new_stream(*device);
+    REQUIRE(other->wait_for_host(1).ok());
+    REQUIRE(other->fill(read.all(), 77).ok());
+    REQUIRE(other->submit().ok());
+  }
+  CHECK(to[0] == 77);
+  device->destroy(before);
+  device->destroy(behind);
+}

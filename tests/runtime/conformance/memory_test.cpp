@@ -102,6 +102,27 @@ TEST_CASE("imported host memory is read where it lies", "[runtime]") {
   unmap_pages(pages, 8192);
 }
 
+TEST_CASE("devices write to pages of the process that they share", "[runtime]") {
+  FOR_EACH_DEVICE(which);
+  const OpenDevice first = which.open(), second = which.open();
+  MappedPages memory;
+  REQUIRE(memory.map(8192));
+  DeviceMemory there, here;
+  if (!first->info().shares_host) {
+    CHECK(there.share_host(*first, memory.pages(), 8192).code == Code::Unsupported);
+    return;
+  }
+  REQUIRE(there.share_host(*first, memory.pages(), 8192).ok());
+  REQUIRE(here.share_host(*second, memory.pages(), 8192).ok());
+  CHECK(there.buffer().mapped == memory.pages());
+  const auto stream = new_stream(*first);
+  REQUIRE(stream->fill(there.slice(4, 8188), 99).ok());
+  REQUIRE(stream->wait().ok());
+  CHECK(static_cast<uint32_t*>(memory.pages())[0] == 0);
+  CHECK(static_cast<uint32_t*>(memory.pages())[2047] == 99);
+  CHECK(read_words(*second, here.all())[1] == 99);
+}
+
 TEST_CASE("copies and fills outside a buffer are refused with the numbers", "[runtime]") {
   FOR_EACH_DEVICE(which);
   const OpenDevice device = which.open();
