@@ -16,13 +16,14 @@ struct Turns {
   std::shared_ptr<Doorbell> bell = std::make_shared<Doorbell>();
   std::function<void()> after_step;
 
-  explicit Turns(bool turns, const char* split = "middle", bool runs_ahead = false) {
+  explicit Turns(bool turns, const char* split = "middle", bool runs_ahead = false, bool shares = true) {
     const auto faulty = [runs_ahead](Submissions& submissions) {
       return [&submissions, runs_ahead](Device& device) -> std::unique_ptr<Device> {
         return std::make_unique<FaultyDevice>(device, runs_ahead, submissions);
       };
     };
     first.of_gpu = second.of_gpu = runs_ahead;
+    second.shares = shares;
     EngineOptions options;
     options.split = split;
     options.executor.sequences = 8;
@@ -108,6 +109,7 @@ TEST_CASE("devices: a single text runs ahead over GPUs", "[engine][devices]") {
     INFO("runs ahead: " << ahead);
     Turns rig(false, "middle", ahead);
     if (ahead) REQUIRE(rig.engine.executor->runs_ahead());
+    const uint64_t tokens = rig.first.gates, steps_behind = rig.second.gates;
     const uint64_t steps = rig.second.count, waits = rig.second.event_waits;
     uint32_t under_way = 0;
     rig.after_step = [&] { under_way += rig.second.count - steps > rig.second.event_waits - waits; };
@@ -116,6 +118,48 @@ TEST_CASE("devices: a single text runs ahead over GPUs", "[engine][devices]") {
       CHECK(under_way >= 18);
     else
       CHECK(under_way == 0);
+    if (!ahead) continue;
+    // Each step is submitted in advance, and so are those whose token is being drawn.
+    CHECK(rig.second.gates - steps_behind == rig.second.count - steps);
+    CHECK(rig.first.gates - tokens >= 18);
+  }
+}
+
+// Whatever fails, no gate stays closed, and the next text is right.
+TEST_CASE("devices: a failure of a step in advance ends its text in words", "[engine][devices]") {
+  const std::vector<RequestOptions> wanted = {request_of(some_tokens(2, 1), 12, 3)};
+  const auto want = tokens_of(Turns(false, "").answers(wanted));
+  enum class Fails { Submission, Wait, Opening };
+  for (const bool second : {false, true})
+    for (const Fails what : {Fails::Submission, Fails::Wait, Fails::Opening})
+      for (const uint64_t at : {1, 2, 5}) {
+        INFO((second ? "second" : "first") << ", " << int(what) << ", " << at);
+        Turns rig(false, "middle", true);
+        Submissions& fails = second ? rig.second : rig.first;
+        if (what == Fails::Submission) fails.fail_at = fails.count + at;
+        if (what == Fails::Wait) fails.fail_event_wait_at = fails.event_waits + at;
+        if (what == Fails::Opening) fails.fail_open_at = fails.opened + at;
+        const std::vector<Answer> failed = rig.answers(wanted);
+        if (failed[0].result.status.ok())  // the step was tried again, or what opens all gates had failed
+          CHECK((!on_cpu() || failed[0].tokens == want[0]));
+        else
+          CHECK(std::string(failed[0].result.error).find(second ? "device second: " : "device first: ") !=
+                std::string::npos);
+        fails.fail_at = fails.fail_event_wait_at = fails.fail_open_at = 0;
+        check_tokens(rig.answers(wanted), want);
+      }
+}
+
+// What crosses lies in memory that both devices share, or is copied between what each has.
+TEST_CASE("devices: requests in turns over GPUs get the same answers in advance", "[engine][devices]") {
+  const auto wanted = mixed_requests(14);
+  const auto want = tokens_of(Turns(false, "").answers(wanted));
+  for (const bool shares : {false, true}) {
+    INFO("shares: " << shares);
+    Turns rig(true, "middle", true, shares);
+    CHECK(rig.engine.executor->gains_by_turns());
+    check_tokens(rig.answers(wanted), want);
+    CHECK(rig.second.gates > 20);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "support/forwarding_device.h"
+#include "support/gated_stream.h"
 
 namespace greta::test {
 
@@ -16,7 +17,9 @@ struct Submissions {
   uint64_t fail_wait_at = 0;                         // this one fails, counted from 1; 0: none does
   uint64_t event_waits = 0, fail_event_wait_at = 0;  // likewise for an event
   std::function<void()> on_event_wait = {};
-  bool of_gpu = false;  // the device says that its kernels are not functions of this process
+  bool of_gpu = false;  // its kernels are not functions of this process, it says, and it waits for the host
+  uint64_t gates = 0, opened = 0, fail_open_at = 0;  // this opening of a gate fails, counted from 1
+  bool shares = true;   // memory with the host, if the device can
   bool idle = false;    // launches outside of plans take no time, since nothing is launched
   Status next() {
     ++count;
@@ -40,6 +43,15 @@ class FaultyStream final : public Stream {
   Status barrier() override { return inner_->barrier(); }
   Status signal(Event& event) override { return inner_->signal(event); }
   Status wait_for(const Event& event) override { return inner_->wait_for(event); }
+  Status wait_for_host(uint64_t number) override {
+    ++submissions_.gates;
+    return inner_->wait_for_host(number);
+  }
+  Status let_go(uint64_t number) override {
+    const bool fails = ++submissions_.opened == submissions_.fail_open_at;
+    return fails ? fail(submissions_.code, "an opening fails") : inner_->let_go(number);
+  }
+  void set_patience(uint64_t ns) override { inner_->set_patience(ns); }
   Status begin_capture() override { return inner_->begin_capture(); }
   Status split() override { return inner_->split(); }
   Status end_capture(Graph* out) override { return inner_->end_capture(out); }
@@ -71,12 +83,17 @@ class FaultyDevice final : public ForwardingDevice {
   FaultyDevice(Device& inner, bool runs_ahead, Submissions& submissions)
       : ForwardingDevice(inner), submissions_(submissions) {
     info_.runs_ahead = runs_ahead;
+    info_.shares_host &= submissions.shares;
     if (submissions.of_gpu) info_.host_functions = false;
+    info_.waits_for_host = submissions.of_gpu || inner.info().waits_for_host;
   }
   Status create_stream(Stream** out) override {
     Stream* inner = nullptr;
     GRETA_TRY(inner_.create_stream(&inner));
-    *out = new FaultyStream(std::unique_ptr<Stream>(inner), submissions_);
+    std::unique_ptr<Stream> own(inner);
+    if (submissions_.of_gpu && !inner_.info().waits_for_host)
+      own = std::make_unique<GatedStream>(std::move(own));
+    *out = new FaultyStream(std::move(own), submissions_);
     return {};
   }
 

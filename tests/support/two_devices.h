@@ -57,6 +57,11 @@ class SmallDevice final : public ForwardingDevice {
     held_ += out->bytes;
     return {};
   }
+  Status share_host(void* pages, uint64_t bytes, Buffer* out) override {
+    GRETA_TRY(inner_.share_host(pages, bytes, out));
+    held_ += out->bytes;
+    return {};
+  }
   void release(Buffer& buffer) override {
     held_ -= buffer.bytes;
     inner_.release(buffer);

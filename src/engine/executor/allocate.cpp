@@ -71,13 +71,32 @@ Status Executor::allocate_crossing(uint32_t index) {
     for (Staged& staged : on.staged)
       GRETA_TRY(staged.pieces.allocate(device, kPassPieces * kRowsBytes, Memory::Upload));
   }
-  if (!needs.crossing_values) return {};
+  if (needs.residual_crosses) GRETA_TRY(allocate_residuals(index));
+  if (!needs.crosses) return {};
   const uint64_t bytes = crossing_bytes(model_, on.buffers, index, plan_.step_tokens);
   GRETA_TRY(on.arrives.allocate(device, bytes, Memory::Upload));
   GRETA_TRY(on.leaves.allocate(device, bytes, Memory::Readback));
   on.buffers.arrives = on.arrives.all();
   on.buffers.leaves = on.leaves.all();
   return {};
+}
+
+// Host memory for the residuals of the steps under way. Devices that can, share it, so that what one of them
+// writes is where the next one reads it.
+Status Executor::allocate_residuals(uint32_t index) {
+  Device& device = this->device(index);
+  Between& between = between_[index];
+  const uint64_t bytes = kFlights * residual_bytes(model_.shape, plan_.step_tokens);
+  if (device.info().shares_host) {
+    if (!shared_.pages() && !shared_.map(bytes))
+      return fail(Code::Memory, "there are no %llu bytes of host memory", (unsigned long long)bytes);
+    const Status imported = between.comes.share_host(device, shared_.pages(), bytes);
+    if (imported.ok() || imported.code == Code::Device) return imported;
+    model_.log(LogLevel::Debug, "%s: what crosses is copied: %s", model_.devices[index].id, error_text());
+    clear_error_text();
+  }
+  GRETA_TRY(between.comes.allocate(device, bytes, Memory::Upload));
+  return between.goes.allocate(device, bytes, Memory::Readback);
 }
 
 Status Executor::allocate_cache(uint32_t index) {

@@ -252,7 +252,7 @@ Status Executor::upload_step(std::span<const Row> rows, const Planned& plan) {
   GRETA_TRY(upload_rows(plan, count_lone(rows)));
   GRETA_TRY(upload_runs(rows));
   GRETA_TRY(upload_scales(plan.key));
-  if (apart() && !plan.key.head) GRETA_TRY(log_tokens(rows));
+  if (apart() && !plan.key.head && !in_advance()) GRETA_TRY(log_tokens(rows));
   if (plan.key.prefixes && !prefixes_there_) {
     GRETA_TRY(upload(host_prefixes(), sizeof(SharedPrefixes)));
     prefixes_there_ = true;
@@ -356,7 +356,7 @@ void Executor::note_wants(std::span<const Row> rows) {
 Status Executor::prepare(std::span<const Row> rows, const Planned** out) {
   GRETA_TRY(model_.gguf.source().check_mapped());
   kept_inputs_.clear();
-  if (on_.size() > 1) GRETA_TRY(know_tokens(&rows));
+  if (on_.size() > 1 && !in_advance()) GRETA_TRY(know_tokens(&rows));
   StepKey key;
   GRETA_TRY(choose_plan(rows, &key));
   find_prefixes(rows, &key);
@@ -371,6 +371,7 @@ Status Executor::prepare(std::span<const Row> rows, const Planned** out) {
   GRETA_TRY(land(flight_));
   GRETA_TRY(barrier());  // the previous step may still read what is written now
   GRETA_TRY(copy_pages());
+  if (in_advance()) GRETA_TRY(await_tokens(rows));
   return upload_step(rows, **out);
 }
 
@@ -421,7 +422,7 @@ Status Executor::submit_piece(std::span<const Row> rows, uint32_t* out) {
   GRETA_TRY(prepare(rows, &plan));
   note_step(uint32_t(rows.size()), rows.back(), &span.event);
   note_states(rows);
-  GRETA_TRY(run(*plan));
+  GRETA_TRY(run(*plan, rows));
   attempt.keep();
   if (states_ && rows.size() <= kReplayRows) kept_inputs_.assign(rows.begin(), rows.end());
   take_off(uint32_t(rows.size()), out);
@@ -461,7 +462,9 @@ Status Executor::profile(std::span<const Row> rows, void (*on_stage)(void* user,
     const uint32_t d = segments[i].device;
     std::vector<uint64_t> of_segment;
     GRETA_TRY(bring(segments[i]));
+    GRETA_TRY(on_device(model_, d, receive(segments[i], plan->key.tokens)));
     GRETA_TRY(on_device(model_, d, graph.time_commands(*on_[d].stream, device(d), &of_segment)));
+    GRETA_TRY(on_device(model_, d, send(segments[i], plan->key.tokens)));
     ns.insert(ns.end(), of_segment.begin(), of_segment.end());
     for (const GretaGraph::Command& command : graph.commands()) commands.push_back(&command);
     if (i + 1 < segments.size()) GRETA_TRY(cross_behind(segments, i, plan->key.tokens));

@@ -262,7 +262,8 @@ class Executor {
     DeviceMemory head_states;
     DeviceMemory residuals;              // of the pieces of a pass
     DeviceMemory adapter_arena, scales;  // of steps with adapters
-    DeviceMemory arrives, leaves;        // host memory through which pages, and what segments leave, cross
+    // Host memory through which saved pages, and what experts elsewhere read and make, cross.
+    DeviceMemory arrives, leaves;
     std::unique_ptr<BroughtExperts> brought;
     Staged staged[kFlights];
     std::unique_ptr<Pool> cache;
@@ -295,6 +296,8 @@ class Executor {
   Status barrier();  // on all streams
   Status allocate(uint32_t device);
   Status allocate_crossing(uint32_t device);
+  Status allocate_residuals(uint32_t device);
+  Status open_gates();
   Status allocate_cache(uint32_t device);
   Status upload_tables(uint32_t device);
   Status compile(const std::function<Status()>& want);
@@ -362,8 +365,13 @@ class Executor {
   Status log_tokens(std::span<const Row> rows);
   template <class Wait>
   Status wait_for(uint64_t step, Wait&& wait);
+  Status wait_left(size_t segment);
   Status land(uint32_t flight);
   Status land_all();
+  Slice residual_between(uint32_t device, bool goes, uint32_t tokens) const;
+  Status receive(const Segment& segment, uint32_t tokens);
+  Status send(const Segment& segment, uint32_t tokens);
+  void hand_on(const Segment& from, const Segment& to, uint32_t tokens);
   Status cross(const Segment& from, const Segment& to, uint32_t tokens);
   Status cross_behind(std::span<const Segment> segments, size_t index, uint32_t tokens);
   Status open_brought();
@@ -375,7 +383,15 @@ class Executor {
     return key.brings ? brought_segments_ : segments_;
   }
   Status wait_for_idle(std::span<const Segment> segments);
-  Status run(const Planned& plan);
+  Status run(const Planned& plan, std::span<const Row> rows);
+  Status run_segments(const Planned& plan);
+  Status run_in_advance(const Planned& plan, std::span<const Row> rows);
+  Status submit_segment(const Planned& plan, size_t index, std::span<const Row> rows);
+  Status end_segment(const Segment& segment);
+  Status await_tokens(std::span<const Row> rows);
+  void tell_drawn(std::span<const Row> rows);
+  // Whether the segments of a step are submitted before it is known what they read.
+  bool in_advance() const { return !gates_.empty(); }
   Status run_last(const GretaGraph& graph, Stream& stream);
   void tell_step(Flight& flight);
   Status choose_plan(std::span<const Row> rows, StepKey* out) const;
@@ -467,6 +483,17 @@ class Executor {
   Weights with_brought_;                   // what these steps read
   std::vector<OnDevice> on_;               // by device
   std::vector<Planned> plans_;             // destroyed before the streams and the kernels
+
+  // Where residuals cross on a device, for each flight: host memory from which they come and to which they
+  // go. `goes` is empty where it is the same as `comes`.
+  struct Between {
+    DeviceMemory comes, goes;
+    uint64_t gate = 0;  // the last number of Stream::wait_for_host
+  };
+  MappedPages shared_;            // which devices share
+  std::vector<Between> between_;  // by device
+  std::vector<uint64_t> gates_;   // in_advance(): of each segment, what opens the gate before it; 0: nothing
+  std::vector<Event> left_;       // and what it has signalled behind it, but for the last one
 };
 
 }  // namespace greta

@@ -110,10 +110,18 @@ std::vector<Needs> needs_of(const Model& model) {
     n.layers |= segment.ends() && model.shape.heads;
     n.outputs |= segment.ends();
     n.residual |= segment.keeps_residual();
-    for (const Crossing crossing : {segment.arrives, segment.leaves})
-      n.crossing_values = std::max(n.crossing_values, crossing_values(model.shape, crossing));
+    for (const Crossing crossing : {segment.arrives, segment.leaves}) {
+      const uint32_t values = crossing_values(model.shape, crossing);
+      n.crosses |= values > 0;
+      n.residual_crosses |= crossing == Crossing::Residual;
+      if (crossing != Crossing::Residual) n.crossing_values = std::max(n.crossing_values, values);
+    }
   }
   return needs;
+}
+
+uint64_t residuals_crossing_bytes(const DeviceInfo& device, const Shape& s, uint32_t step_tokens) {
+  return (device.shares_host ? 1 : 2) * kFlights * residual_bytes(s, step_tokens);
 }
 
 uint64_t log_bytes(uint32_t pages) { return round_up(uint64_t(pages) * kPageTokens * sizeof(uint32_t), 256); }

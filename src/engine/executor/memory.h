@@ -9,8 +9,10 @@ namespace greta {
 // What a device needs for the segments that it runs.
 struct Needs {
   bool embeds = false, layers = false, outputs = false;
-  bool residual = false;         // that of a layer stays there while experts run on another device
-  uint32_t crossing_values = 0;  // for each token, the most of what comes or goes; 0: nothing does
+  bool residual = false;         // it has a place of its own there (Segment::keeps_residual)
+  bool residual_crosses = false;
+  bool crosses = false;          // something comes or goes, so that saved pages do, too
+  uint32_t crossing_values = 0;  // for each token, the most of what experts elsewhere read or make
 };
 
 std::vector<Needs> needs_of(const Model& model);  // by device
@@ -34,8 +36,13 @@ uint64_t pass_bytes(const Shape& s, uint32_t step_tokens);
 bool can_pass(const Model& model);
 // Of what crosses for each token: values of 4 bytes.
 uint32_t crossing_values(const Shape& s, Crossing crossing);
-// Of host memory through which that, and pages that are saved, come to a device or leave it.
+// Of host memory through which what experts elsewhere read and make, and pages that are saved, come to a
+// device or leave it.
 uint64_t crossing_bytes(const Model& model, const StepBuffers& b, uint32_t device, uint32_t step_tokens);
+
+// Of host memory through which the residuals of the steps under way come to a device and leave it, if so many
+// values of each do. Where the device shares memory with the host, both have the same places.
+uint64_t residuals_crossing_bytes(const DeviceInfo& device, const Shape& s, uint32_t step_tokens);
 
 Status describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers* b);
 // The buffers of all steps at places in `memory`, which is given no bytes of its own and stands for them. It

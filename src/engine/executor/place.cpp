@@ -63,8 +63,9 @@ Status measure(const ExecutorOptions& options, uint64_t free_bytes, const Model&
   uint64_t page = kPageTokens * sizeof(uint32_t);
   for (const CacheGroup& group : plan.groups.all()) page += group.page_bytes;
   const uint64_t values = uint64_t(plan.step_tokens) * crossing_values(s, Crossing::Chosen);
-  out->crossing = 2 * std::max(page, values * sizeof(float));
-  if (s.experts.count) out->crossing += residual_bytes(s, plan.step_tokens);
+  out->crossing = 2 * (s.experts.count ? std::max(page, values * sizeof(float)) : page);
+  out->crossing += residual_bytes(s, plan.step_tokens) +
+                   residuals_crossing_bytes(model.first_device().info(), s, plan.step_tokens);
   out->brought = brought_bytes(model, bytes.experts, plan.step_tokens);
   out->apart = (model.weights().tied ? bytes.pieces[0] : 0) + (s.heads ? bytes.pieces[0] : 0);
   return {};

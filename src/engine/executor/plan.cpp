@@ -267,7 +267,9 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
     if (needs[d].outputs) bytes += head_states_bytes(s, o, p->step_tokens);
     if (needs[d].outputs && !needs[d].embeds) bytes += kFlights * kMaxStepTokens * sizeof(uint32_t);
     if (needs[d].embeds && !needs[d].outputs) bytes += log_bytes(p->pages);
-    if (needs[d].crossing_values) bytes += 2 * crossing_bytes(model, b, d, p->step_tokens);
+    if (needs[d].crosses) bytes += 2 * crossing_bytes(model, b, d, p->step_tokens);
+    if (needs[d].residual_crosses)
+      bytes += residuals_crossing_bytes(model.devices[d].device->info(), s, p->step_tokens);
     if (needs[d].residual) bytes += residual_bytes(s, p->step_tokens);
     if (p->brings) bytes += BroughtExperts::bytes(model, d);
     if (p->passes() && d == model.placement.layer(0)) bytes += pass_bytes(s, p->step_tokens);
@@ -390,7 +392,8 @@ Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorP
       takes_prefixes_(has_prefix_rows(model)),
       adapters_(options.sequences),
       segments_(segments_of(model.placement)),
-      on_(model.devices.size()) {
+      on_(model.devices.size()),
+      between_(model.devices.size()) {
   const uint32_t sequences = options.sequences + 1;
   for (const CacheGroup& group : plan.groups.all())
     pools_.emplace_back(group, sequences, plan.pages_per_sequence);
@@ -410,6 +413,8 @@ Executor::~Executor() {
   clock_.reset();
   plans_.clear();
   for (Flight& flight : flights_) device(model_.placement.output()).destroy(flight.done);
+  for (size_t i = 0; i < left_.size(); ++i) device(segments_[i].device).destroy(left_[i]);
+  for (OnDevice& on : on_) on.stream.reset();  // before the memory that it uses
 }
 
 Status Executor::open(Model& model, const ExecutorOptions& asked, FreeBytes free_bytes,
@@ -430,6 +435,7 @@ Status Executor::open(Model& model, const ExecutorOptions& asked, FreeBytes free
   }
   std::unique_ptr<Executor> executor(new Executor(model, options, plan));
   for (uint32_t d = 0; d < model.devices.size(); ++d) GRETA_TRY(on_device(model, d, executor->allocate(d)));
+  GRETA_TRY(executor->open_gates());
   // Most kernels of a GPU's session are those of one token and of a long prompt. They are compiled now, so
   // that the first answers do not wait for them. The two plans are made one after the other: a token's
   // kernels took up to 2 % longer where a prompt's kernels lay between them.

@@ -412,13 +412,10 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
     if (shape.positions) GRETA_TRY(add_positions(builder, h));
     if (shape.layer_embedding) GRETA_TRY(make_layer_inputs(builder, weights, h, &inputs));
     graph->name_part("embed");
-  } else if (segment.arrives == Crossing::Residual) {
-    GRETA_TRY(builder.receive({h}));
   }
   for (uint32_t l = segment.first_layer; l < layers_end; ++l)
     GRETA_TRY(builder.layer_block(weights, l, segment, inputs, h));
   builder.make.step = buffers.step_of(0);
-  if (segment.leaves == Crossing::Residual) GRETA_TRY(builder.send({h}));
   if (!segment.ends()) return graph->finish();
   if (shape.heads)
     GRETA_TRY(builder.leave_states(weights.output_norm, weights.output_norm_bias, h, buffers.step_states));

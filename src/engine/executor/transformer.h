@@ -47,8 +47,8 @@ struct StepBuffers {
   // Where a layer drafts tokens, hidden states of [width] values: those of a step's rows, those of the head's
   // rows, those that it reads, each [tokens], and those that are kept of each sequence.
   Slice step_states, head_states, head_inputs, kept_states;
-  Slice arrives, leaves;  // host memory for what crosses, where a segment is not the whole step
-  Slice residual;         // [tokens][width], of layers whose experts are on another device
+  Slice arrives, leaves;  // host memory through which what experts on another device read and make crosses
+  Slice residual;         // [tokens][width], where it crosses, or stays while such experts run
   // The pages of a layer: [pages] x page bytes. Without attention there are none.
   struct Cache {
     Slice keys = {}, values = {};

@@ -31,7 +31,7 @@ struct Placement {
 // What goes from a segment to the next one.
 enum class Crossing : uint8_t {
   None,      // the first segment begins with the tokens, and the last one ends with the outputs
-  Residual,  // [tokens][width]: what layers read
+  Residual,  // [tokens][width]: what layers read, in a place of its own on both devices
   Chosen,    // what a layer's experts read, [tokens][width], which of them do, and with which weights
   Results,   // [tokens][width]: what these experts make
   Stays,     // nothing: the next segment is on the same device, where the residual is in its place
@@ -51,10 +51,11 @@ struct Segment {
   bool embeds() const { return arrives == Crossing::None; }
   bool ends() const { return leaves == Crossing::None; }
   bool has_experts_alone() const { return arrives == Crossing::Chosen; }
-  // Of a layer whose experts are apart the residual stays on the device meanwhile.
+  // Whether the residual has a place of its own: it crosses, or stays on the device while experts run on
+  // another one or come.
   bool keeps_residual() const {
-    return arrives == Crossing::Results || leaves == Crossing::Chosen || arrives == Crossing::Stays ||
-           leaves == Crossing::Stays;
+    const auto keeps = [](Crossing c) { return c == Crossing::Residual || c == Crossing::Stays; };
+    return arrives == Crossing::Results || leaves == Crossing::Chosen || keeps(arrives) || keeps(leaves);
   }
 };
 
