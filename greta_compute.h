@@ -247,8 +247,8 @@ GRETA_API greta_status greta_timeline_elapsed(greta_compute* compute, greta_time
 /* ---- tensors ----------------------------------------------------------------------------------------- */
 
 /* Types of values, by their numbers in GGUF files. Weights may have every type of GGUF that the device reads
- * (greta_type_find), and operands of greta_gemm may be of 16 bits; all other tensors are float32, but those
- * that are said to be GRETA_TYPE_I32. */
+ * (greta_type_find); all other tensors are float32, but those that are said to be GRETA_TYPE_I32 or that may
+ * be GRETA_TYPE_F16 or GRETA_TYPE_BF16. */
 #define GRETA_TYPE_F32 0
 #define GRETA_TYPE_F16 1
 #define GRETA_TYPE_I32 26 /* Of tokens and of the numbers of experts. */
@@ -260,7 +260,7 @@ GRETA_API greta_status greta_type_find(const char* name, uint32_t* out_type);
 /* Where values lie. This struct and greta_weights have no struct_size and stay as they are. A tensor of rank
  * 0 is an operand that is absent. */
 typedef struct greta_tensor {
-  uint32_t type;               /* GRETA_TYPE_F32, or what the operation allows beside it. */
+  uint32_t type;               /* GRETA_TYPE_*: F32, and F16, BF16 or I32 where that is said. */
   uint32_t rank;               /* 1 to 4, or 0. */
   uint64_t shape[4];           /* The outermost dimension first, as in C arrays; none is 0. */
   uint64_t strides[4];         /* Values from one index of a dimension to the next; all 0: no gaps. The last
@@ -400,8 +400,8 @@ typedef struct greta_linear_call {
   uint32_t outputs;            /* 1: row i of y is made of the i-th row that has an output. It wants
                                 * greta_stream_step. */
   greta_weights weights;       /* [n][depth] */
-  greta_tensor x;              /* [rows][depth], without gaps. */
-  greta_tensor y;              /* [rows][n], without gaps. */
+  greta_tensor x;              /* [rows][depth], without gaps; also float16 or bfloat16. */
+  greta_tensor y;              /* [rows][n], without gaps; likewise, whatever x is. */
   greta_tensor bias;           /* [n], or absent. */
 } greta_linear_call;
 
@@ -635,7 +635,8 @@ GRETA_API greta_status greta_sample(greta_compute* compute, greta_stream stream,
                                     const greta_sample_call* call, greta_buffer scratch,
                                     uint64_t scratch_offset);
 
-/* y = a + scale * b, of equal shapes without gaps. In place for a and for b. */
+/* y = a + scale * b, of equal shapes without gaps. In place for a and for b. Each may be float16 or bfloat16,
+ * as those of gate and multiply. */
 typedef struct greta_add_call {
   uint32_t struct_size;
   float scale;                 /* 0: 1. */
@@ -693,6 +694,20 @@ GRETA_API greta_status greta_multiply(greta_compute* compute, greta_stream strea
                                       const greta_multiply_call* call, greta_buffer scratch,
                                       uint64_t scratch_offset);
 
+/* y = x in another type, or the same: float32, float16 or bfloat16, rounded to nearest even. What is too
+ * large becomes infinity. Rows may have gaps. */
+typedef struct greta_cast_call {
+  uint32_t struct_size;
+  uint32_t reserved;           /* 0. */
+  greta_tensor x, y;
+} greta_cast_call;
+
+GRETA_API greta_status greta_cast_check(greta_compute* compute, const greta_cast_call* call);
+GRETA_API greta_status greta_cast_scratch(greta_compute* compute, const greta_cast_call* call,
+                                          uint64_t* out_bytes);
+GRETA_API greta_status greta_cast(greta_compute* compute, greta_stream stream, const greta_cast_call* call,
+                                  greta_buffer scratch, uint64_t scratch_offset);
+
 /* y = cap * tanh(scale * x / cap); with a cap of 0 y = scale * x. Rows of y may have gaps. In place. */
 typedef struct greta_softcap_call {
   uint32_t struct_size;
@@ -706,6 +721,27 @@ GRETA_API greta_status greta_softcap_scratch(greta_compute* compute, const greta
                                              uint64_t* out_bytes);
 GRETA_API greta_status greta_softcap(greta_compute* compute, greta_stream stream,
                                      const greta_softcap_call* call, greta_buffer scratch,
+                                     uint64_t scratch_offset);
+
+/* y = exp(z) / (sum of exp(z) over the row + exp(sink)), or with `logarithm` the natural logarithm of that,
+ * of scores z = scale * x + mask, or with a cap z = cap * tanh(scale * x / cap) + mask. So a mask of
+ * -INFINITY takes a value away, and a row that has none left and no sink becomes 0 (its logarithm -INFINITY).
+ * In place. */
+typedef struct greta_softmax_call {
+  uint32_t struct_size;
+  uint32_t logarithm;          /* 1: logarithms. */
+  float scale, cap;            /* scale 0: 1. cap 0: none. */
+  greta_tensor x, y;           /* [rows][width]; rows may have gaps. */
+  greta_tensor mask;           /* Absent, or of x's dimensions. Those before the last one may be 1, where rows
+                                * share it; those that are not 1 stand together. Without gaps. */
+  greta_tensor sinks;          /* Absent, or likewise of x's dimensions before the last. */
+} greta_softmax_call;
+
+GRETA_API greta_status greta_softmax_check(greta_compute* compute, const greta_softmax_call* call);
+GRETA_API greta_status greta_softmax_scratch(greta_compute* compute, const greta_softmax_call* call,
+                                             uint64_t* out_bytes);
+GRETA_API greta_status greta_softmax(greta_compute* compute, greta_stream stream,
+                                     const greta_softmax_call* call, greta_buffer scratch,
                                      uint64_t scratch_offset);
 
 /* ---- kernels of yours --------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ class Bench {
     } kPresets[] = {{"smoke", &Bench::smoke},         {"fill", &Bench::fill},
                     {"gemm", &Bench::gemm},           {"linear", &Bench::linear},
                     {"rmsnorm", &Bench::rmsnorm},     {"layernorm", &Bench::layernorm},
+                    {"softmax", &Bench::softmax},
                     {"rope", &Bench::rope},           {"elementwise", &Bench::elementwise},
                     {"attention", &Bench::attention}, {"block", &Bench::block}};
     preset_ = preset;
@@ -122,6 +123,15 @@ class Bench {
     report(shape_of(rows, width), {7.0 * double(rows * width), 8.0 * double(rows * width)},
            [&](uint32_t) { must(greta_layer_norm(rig_.compute, rig_.stream, &call, {}, 0)); });
   }
+  void softmax_case(uint64_t rows, uint64_t width, bool masked) {
+    auto call = sized<greta_softmax_call>();
+    call.x = rig_.tensor({rows, width}), call.y = rig_.tensor({rows, width});
+    if (masked) call.mask = rig_.tensor({1, width});
+    report(shape_of(rows, width) + (masked ? " masked" : ""),
+           {20.0 * double(rows * width), 8.0 * double(rows * width)},
+           [&](uint32_t) { must(greta_softmax(rig_.compute, rig_.stream, &call, {}, 0)); });
+  }
+  void softmax() { softmax_case(4096, 8192, false), softmax_case(4096, 8192, true); }
   void rope() {
     const uint64_t rows = 4096, heads = 64, width = 128;
     auto call = sized<greta_rope_call>();

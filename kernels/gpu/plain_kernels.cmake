@@ -11,7 +11,7 @@ endforeach()
 greta_kernel(convert planes QUANTS all LAYOUT planes GROUP 64)
 
 # Ops without a quantised weight. TILE is the values, pairs or blocks that a group's threads take: one each,
-# of gate four. Launches of a few tokens take part in Vulkan's chain (docs/vulkan.md).
+# of gate and cast four. Launches of a few tokens take part in Vulkan's chain (docs/vulkan.md).
 greta_kernel(convert f16 FORM f16 GROUP 256)
 greta_kernel(convert q8x16 FORM q8x16 GROUP 64 TILE 1024 CHAIN behind)
 greta_kernel(norm plain GROUP 256 CHAIN behind COVERS norm_adding)
@@ -27,6 +27,8 @@ greta_kernel(multiply plain GROUP 256 TILE 256 CHAIN behind)
 greta_kernel(route plain GROUP 256 CHAIN behind)
 greta_kernel(combine plain GROUP 256 TILE 256 CHAIN behind)
 greta_kernel(softcap plain GROUP 256 TILE 256 CHAIN behind)
+greta_kernel(cast plain GROUP 256 TILE 1024)
+greta_kernel(softmax plain GROUP 256)
 greta_kernel(scale plain GROUP 256 TILE 256 CHAIN behind)
 greta_kernel(conv1d plain GROUP 64 TILE 64 CHAIN behind)
 greta_kernel(scan plain GROUP 64 TILE 64)

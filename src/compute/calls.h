@@ -188,6 +188,23 @@ struct CallMaker {
     c.softcap = {cap, scale};
     return c;
   }
+  // Rows of `width` values in another type.
+  Call cast(const Slice& x, const Slice& y, uint32_t width, const Call::Cast& types) const {
+    Call c = of(Op::Cast, x, y);
+    c.width = width;
+    c.cast = types;
+    return c;
+  }
+  // Rows of `width` values. `mask` and `sinks` may be absent.
+  Call softmax(const Slice& x, const Slice& mask, const Slice& sinks, const Slice& y, uint32_t width,
+               const Call::Softmax& shape) const {
+    Call c = of(Op::Softmax, x, y);
+    c.slot[kX2] = mask;
+    c.slot[kTable] = sinks;
+    c.width = width;
+    c.softmax = shape;
+    return c;
+  }
   // `weight` is [channels][width], and `states` has room for those of all sequences.
   Call conv1d(const Slice& x, const Tensor& weight, const Slice& bias, bool silu, const Slice& y,
               const Slice& states, const Slice& runs) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compute/quant_type.h"
+#include "kernels/abi/cast.h"
 #include "kernels/abi/gemm.h"
 #include "kernels/abi/layer_norm.h"
 #include "kernels/abi/multiply.h"
@@ -16,6 +17,7 @@
 #include "kernels/abi/q8.h"
 #include "kernels/abi/scan.h"
 #include "kernels/abi/shared_prefix.h"
+#include "kernels/abi/softmax.h"
 #include "runtime/runtime.h"
 
 namespace greta {
@@ -62,7 +64,7 @@ uint64_t tensor_bytes(QuantType type, Layout layout, uint64_t n, uint64_t depth,
 enum Slot : uint8_t {
   kX,         // main input
   kX2,        // second input: up of gate, b of add and gemm, by of multiply, weights of combine, keys of
-              // scan; ids of matmul_expert and scale, which may be absent
+              // scan; ids of matmul_expert and scale and the mask of softmax, which may be absent
   kX3,        // values of scan
   kX4,        // dt of scan
   kX5,        // strength or skip of scan, what goes with its values
@@ -71,7 +73,7 @@ enum Slot : uint8_t {
   kStep,      // StepState
   kPool,      // keys of attention, the pool of kv_write, the states of conv1d and scan
   kPool2,     // values of attention
-  kTable,     // rope table, sinks, scales, the decays of scan
+  kTable,     // rope table, sinks of attention and softmax, scales, the decays of scan
   kBias,      // of matmul, matmul_expert, layer_norm, scale, conv1d, scan's dt and the choice of route
   kLog,       // token log
   kScratch,   // working memory of sample, attention and of matmul that is split
@@ -123,8 +125,8 @@ struct Call {
   // Values of a row, or of a head for norm, rope and kv_write; what a group adds or multiplies for sum and
   // products. Attention and the products of matrices do not ask.
   uint32_t width = 0;
-  // Values from one row to the next (norm, softcap), from one head to the next (rope), or from one slot to
-  // the next (matmul_expert); 0: they follow each other without gaps.
+  // Values from one row to the next (norm, cast, softcap, softmax), from one head to the next (rope), or from
+  // one slot to the next (matmul_expert); 0: they follow each other without gaps.
   uint32_t x_stride = 0, y_stride = 0;
 
   struct Embed {
@@ -202,6 +204,22 @@ struct Call {
     float cap = 0, scale = 1;  // cap 0: none
     bool operator==(const Softcap&) const = default;
   } softcap;
+  struct Cast {
+    uint32_t from = kCastF32, to = kCastF32;  // kCast*
+    bool operator==(const Cast&) const = default;
+  } cast;
+  struct Repeats {  // which of `count` things row r has: (r / every) % count
+    uint32_t every = 1, count = 1;
+    bool operator==(const Repeats&) const = default;
+  };
+  struct Softmax {
+    uint32_t heads = 1;          // rows of x for each row of the step
+    uint32_t rows = UINT32_MAX;  // of x, where they do not fill the heads of the last row of the step
+    float scale = 1, cap = 0;    // cap 0: none
+    bool logarithm = false;
+    Repeats mask = {}, sinks = {};
+    bool operator==(const Softmax&) const = default;
+  } softmax;
   struct Conv1d {
     bool silu = false;          // of the result
     uint32_t state_stride = 0;  // values from one state to the next; 0: no gaps

@@ -35,6 +35,8 @@ constexpr Check kChecks[] = {
     {"combine", {check_combine}},
     {"convert", {check_convert, check_convert_of_not_finite}},
     {"softcap", {check_softcap, check_softcap_of_not_finite}},
+    {"cast", {check_cast}},
+    {"softmax", {check_softmax, check_softmax_of_not_finite}},
     {"scale", {check_scale}},
     {"conv1d", {check_conv1d, check_conv1d_of_not_finite}},
     {"scan", {check_scan, check_scan_of_not_finite, check_scan_cuts}},

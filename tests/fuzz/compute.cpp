@@ -240,11 +240,32 @@ struct Run {
     call->cap = tape.below(2) ? 0 : tape.real();
     return operate(call, greta_softcap_check, greta_softcap_scratch, greta_softcap);
   }
+  void cast() {
+    static constexpr uint32_t kTypes[] = {GRETA_TYPE_F32, GRETA_TYPE_F16, GRETA_TYPE_BF16, GRETA_TYPE_I32};
+    Odd<greta_cast_call> call;
+    call->x = tensor(), call->y = tensor();
+    call->x.type = kTypes[tape.below(4)], call->y.type = kTypes[tape.below(4)];
+    return operate(call, greta_cast_check, greta_cast_scratch, greta_cast);
+  }
+  void softmax() {
+    Odd<greta_softmax_call> call;
+    call->x = tensor(3), call->y = tape.below(2) ? call->x : tensor(3);
+    call->logarithm = tape.below(8) ? tape.below(2) : uint32_t(tape.number());
+    call->cap = tape.below(3) ? 0 : tape.real();
+    if (tape.below(2)) call->mask = tensor(3);
+    if (tape.below(2)) call->sinks = tensor(2);
+    for (greta_tensor* each : {&call->mask, &call->sinks}) {
+      std::fill_n(each->strides, 4, 0);
+      for (uint32_t d = 0; d < 2; ++d)
+        if (tape.below(2)) each->shape[d] = 1;
+    }
+    return operate(call, greta_softmax_check, greta_softmax_scratch, greta_softmax);
+  }
   void operation() {
     rows = 1 + tape.below(tape.below(8) ? 6 : 40), width = 4 * (1 + tape.below(8)),
     inner = 1 + tape.below(12);
     if (tape.below(2)) width = 32;
-    switch (tape.below(10)) {
+    switch (tape.below(11)) {
       case 0: {
         Odd<greta_linear_call> call;
         call->weights = weights(), call->x = tensor(), call->y = tensor(2, inner);
@@ -294,6 +315,8 @@ struct Run {
         return step_operation();
       case 8:
         return expert_operation();
+      case 9:
+        return tape.below(2) ? softmax() : cast();
       default:
         return softcap();
     }

@@ -94,6 +94,17 @@ TEST_CASE("softcap: every row agrees with float64", "[ops]") {
   check_softcap(rig);
 }
 
+TEST_CASE("cast: every row gives the nearest values", "[ops]") {
+  OpRig rig(GENERATE(from_range(rig_devices())));
+  check_cast(rig);
+}
+
+TEST_CASE("softmax: every row agrees with float64, and NaN is not lost", "[ops]") {
+  OpRig rig(GENERATE(from_range(rig_devices())));
+  check_softmax(rig);
+  check_softmax_of_not_finite(rig);
+}
+
 TEST_CASE("sum: every row gives the sums to the bit", "[ops]") {
   OpRig rig(GENERATE(from_range(rig_devices())));
   check_sum(rig);

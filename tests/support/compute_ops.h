@@ -30,4 +30,32 @@ inline std::vector<std::unique_ptr<ComputeRig>> op_rigs() {
   return rigs;
 }
 
+constexpr double kLimit = 1e-11;  // NMSE of operations whose chain of roundings is short
+
+// x, whose rows are `stride` apart, with what is untouched in the gaps.
+inline std::vector<float> spread(const std::vector<float>& dense, uint64_t width, uint64_t stride) {
+  std::vector<float> all(dense.size() / width * stride, kUntouched);
+  for (size_t i = 0; i < dense.size(); ++i) all[i / width * stride + i % width] = dense[i];
+  return all;
+}
+
+// The rows of y. Fails unless the gaps are untouched.
+inline std::vector<float> gathered(const std::vector<float>& all, uint64_t width, uint64_t stride) {
+  std::vector<float> dense;
+  size_t touched = 0;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (i % stride < width)
+      dense.push_back(all[i]);
+    else
+      touched += all[i] != kUntouched;
+  CHECK(touched == 0);
+  return dense;
+}
+
+inline void check_close(const std::vector<float>& y, const Values& expected, double limit = kLimit) {
+  const double error = nmse(y, expected);
+  INFO("error " << error);
+  CHECK(error <= limit);
+}
+
 }  // namespace greta::test

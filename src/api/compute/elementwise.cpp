@@ -14,9 +14,9 @@ static Status read_three(const greta_compute& compute, const greta_tensor& a, co
                          const greta_tensor& b, const char* b_role, const greta_tensor& y, Work* work) {
   TensorView of_a, of_b, of_y;
   RowsView rows;
-  GRETA_TRY(read_tensor(compute, a, a_role, &of_a));
-  GRETA_TRY(read_tensor(compute, b, b_role, &of_b));
-  GRETA_TRY(read_tensor(compute, y, "y", &of_y));
+  GRETA_TRY(read_values(compute, a, a_role, &of_a));
+  GRETA_TRY(read_values(compute, b, b_role, &of_b));
+  GRETA_TRY(read_values(compute, y, "y", &of_y));
   for (const TensorView* each : {&of_a, &of_b, &of_y}) {
     GRETA_TRY(need_same_shape(*each, of_y));
     GRETA_TRY(read_rows(*each, &rows));
@@ -63,14 +63,9 @@ static Status read_multiply(const greta_compute& compute, const greta_multiply_c
 static Status read_softcap(const greta_compute& compute, const greta_softcap_call& given, Work* work) {
   GRETA_TRY(check_reserved(given.reserved));
   if (!(given.cap >= 0)) return fail(Code::Argument, "softcap: a cap of %g", double(given.cap));
-  TensorView x, y;
-  RowsView of_x, of_y;
-  GRETA_TRY(read_tensor(compute, given.x, "x", &x));
-  GRETA_TRY(read_tensor(compute, given.y, "y", &y));
-  GRETA_TRY(need_same_shape(x, y));
-  GRETA_TRY(need_apart(y, x, true));
-  GRETA_TRY(read_rows(x, &of_x));
-  GRETA_TRY(read_rows(y, &of_y));
+  PairView pair;
+  GRETA_TRY(read_pair(compute, given.x, given.y, &pair));
+  const auto& [x, y, of_x, of_y] = pair;
   GRETA_TRY(need_dense(x, of_x));
   if (of_y.heads != 1)
     return fail(Code::Unsupported, "softcap: the strides of y make no rows at equal distances");
@@ -84,7 +79,32 @@ static Status read_softcap(const greta_compute& compute, const greta_softcap_cal
   return {};
 }
 
+static Status read_cast(const greta_compute& compute, const greta_cast_call& given, Work* work) {
+  GRETA_TRY(check_reserved(given.reserved));
+  TensorView x, y;
+  RowsView of_x, of_y;
+  GRETA_TRY(read_values(compute, given.x, "x", &x));
+  GRETA_TRY(read_values(compute, given.y, "y", &y));
+  GRETA_TRY(need_same_shape(x, y));
+  GRETA_TRY(need_apart(y, x, false));
+  GRETA_TRY(read_rows(x, &of_x));
+  GRETA_TRY(read_rows(y, &of_y));
+  if (of_x.heads != 1 || of_y.heads != 1)
+    return fail(Code::Unsupported, "cast: the strides of %s make no rows at equal distances",
+                of_x.heads != 1 ? "x" : "y");
+  work->call.op = Op::Cast;
+  work->call.width = uint32_t(x.width());
+  work->call.x_stride = uint32_t(of_x.stride);
+  work->call.y_stride = uint32_t(of_y.stride);
+  work->call.cast = {Work::cast_type(x), Work::cast_type(y)};
+  work->rows = of_x.rows;
+  work->place(kX, x, of_x.stride);
+  work->place(kY, y, of_y.stride);
+  return {};
+}
+
 GRETA_OPERATION(add)
+GRETA_OPERATION(cast)
 GRETA_OPERATION(gate)
 GRETA_OPERATION(multiply)
 GRETA_OPERATION(softcap)

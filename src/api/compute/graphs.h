@@ -15,6 +15,12 @@ class GraphObject final : public Object {
   void add(std::span<const std::shared_ptr<BufferObject>> buffers, std::vector<GraphCall>&& calls);
   // Gives a call that wants working memory some of the graph's.
   void give_scratch(GraphCall& to) { greta::give_scratch(to.call, to.bucket, plan_); }
+  // Working memory of a call.
+  Slice temporary(uint64_t bytes) {
+    const Slice made = plan_.temporary(bytes);
+    temporaries_ = made.buffer;
+    return made;
+  }
   Status copy(const Slice& to, const Slice& from, const std::shared_ptr<BufferObject>& target,
               const std::shared_ptr<BufferObject>& source);
   Status need_counters(greta_compute& compute, Slice* out);

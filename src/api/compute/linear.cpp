@@ -12,8 +12,8 @@ static Status read_linear(const greta_compute& compute, const greta_linear_call&
   Tensor weights;
   std::shared_ptr<BufferObject> weights_buffer;
   GRETA_TRY(read_weights(compute, given.weights, false, &weights_buffer, &weights));
-  GRETA_TRY(read_tensor(compute, given.x, "x", &x));
-  GRETA_TRY(read_tensor(compute, given.y, "y", &y));
+  GRETA_TRY(read_values(compute, given.x, "x", &x));
+  GRETA_TRY(read_values(compute, given.y, "y", &y));
   GRETA_TRY(read_vector(compute, given.bias, "bias", weights.n, true, &bias));
   GRETA_TRY(read_rows(x, &of_x));
   GRETA_TRY(read_rows(y, &of_y));

@@ -3,21 +3,11 @@
 
 using namespace greta;
 
-// x and y of equal shapes as rows; heads where either has some.
-static Status read_pair(const greta_compute& compute, const greta_tensor& x, const greta_tensor& y,
-                        TensorView* of_x, TensorView* of_y, RowsView* x_rows, RowsView* y_rows) {
-  GRETA_TRY(read_tensor(compute, x, "x", of_x));
-  GRETA_TRY(read_tensor(compute, y, "y", of_y));
-  GRETA_TRY(need_same_shape(*of_x, *of_y));
-  GRETA_TRY(need_apart(*of_y, *of_x, true));
-  GRETA_TRY(read_rows(*of_x, x_rows));
-  return read_rows(*of_y, y_rows);
-}
-
 static Status read_rms_norm(const greta_compute& compute, const greta_rms_norm_call& given, Work* work) {
-  TensorView x, y, gain;
-  RowsView of_x, of_y;
-  GRETA_TRY(read_pair(compute, given.x, given.y, &x, &y, &of_x, &of_y));
+  PairView pair;
+  TensorView gain;
+  GRETA_TRY(read_pair(compute, given.x, given.y, &pair));
+  auto& [x, y, of_x, of_y] = pair;
   GRETA_TRY(read_vector(compute, given.gain, "gain", x.width(), false, &gain));
   GRETA_TRY(need_apart(y, gain, false));
   if (!(given.epsilon >= 0)) return fail(Code::Argument, "rms_norm: an epsilon of %g", double(given.epsilon));
@@ -48,9 +38,10 @@ static Status read_rms_norm(const greta_compute& compute, const greta_rms_norm_c
 GRETA_OPERATION(rms_norm)
 
 static Status read_layer_norm(const greta_compute& compute, const greta_layer_norm_call& given, Work* work) {
-  TensorView x, y, gain, bias;
-  RowsView of_x, of_y;
-  GRETA_TRY(read_pair(compute, given.x, given.y, &x, &y, &of_x, &of_y));
+  PairView pair;
+  TensorView gain, bias;
+  GRETA_TRY(read_pair(compute, given.x, given.y, &pair));
+  const auto& [x, y, of_x, of_y] = pair;
   GRETA_TRY(need_dense(x, of_x));
   GRETA_TRY(need_dense(y, of_y));
   GRETA_TRY(read_vector(compute, given.gain, "gain", x.width(), true, &gain));

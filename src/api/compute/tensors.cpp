@@ -26,6 +26,7 @@ Status read_shape(const greta_tensor& given, uint32_t type, TensorView* out) {
   if (given.type != type)
     return fail(Code::Unsupported, "%s: values of type %u, only %s (%u) are computed with here", out->role,
                 given.type, type == GRETA_TYPE_I32 ? "integers" : "float32", type);
+  out->type = type;
   if (!given.rank || given.rank > kMostDimensions)
     return fail(Code::Argument, "%s: a rank of %u, from 1 to %u are allowed", out->role, given.rank,
                 kMostDimensions);
@@ -62,8 +63,7 @@ Status read_strides(const greta_tensor& given, TensorView* out) {
       return fail(Code::Argument, "%s: strides of %llu over %llu rows reach too far", out->role,
                   Number(stride), Number(out->shape[d]));
   }
-  const bool halves = given.type == GRETA_TYPE_F16 || given.type == GRETA_TYPE_BF16;
-  out->slice.bytes = over * (halves ? sizeof(uint16_t) : sizeof(float));
+  out->slice.bytes = over * out->value_bytes();
   return {};
 }
 
@@ -81,6 +81,12 @@ Status read_tensor(const greta_compute& compute, const greta_tensor& given, cons
     return fail(Code::Argument, "%s: the offset %llu is no multiple of %llu", role, Number(given.offset),
                 Number(kTensorAlignment));
   return slice_of(*out->buffer, role, given.offset, out->slice.bytes, &out->slice);
+}
+
+Status read_values(const greta_compute& compute, const greta_tensor& given, const char* role,
+                   TensorView* out) {
+  const bool half = given.type == GRETA_TYPE_F16 || given.type == GRETA_TYPE_BF16;
+  return read_tensor(compute, given, role, out, half ? given.type : GRETA_TYPE_F32);
 }
 
 Status read_vector(const greta_compute& compute, const greta_tensor& given, const char* role, uint64_t values,
@@ -169,6 +175,15 @@ Status need_apart(const TensorView& y, const TensorView& x, bool in_place) {
               y.role, x.role, Number(y.slice.bytes), Number(y.slice.offset - y.buffer->slice.offset),
               Number(x.slice.bytes), Number(x.slice.offset - x.buffer->slice.offset),
               in_place ? "; only the same tensor may be both" : "");
+}
+
+Status read_pair(const greta_compute& compute, const greta_tensor& x, const greta_tensor& y, PairView* out) {
+  GRETA_TRY(read_tensor(compute, x, "x", &out->x));
+  GRETA_TRY(read_tensor(compute, y, "y", &out->y));
+  GRETA_TRY(need_same_shape(out->x, out->y));
+  GRETA_TRY(need_apart(out->y, out->x, true));
+  GRETA_TRY(read_rows(out->x, &out->x_rows));
+  return read_rows(out->y, &out->y_rows);
 }
 
 Status read_weights(const greta_compute& compute, const greta_weights& given, bool anywhere,

@@ -14,17 +14,23 @@ uint32_t bucket_of(const Work& work, uint32_t rows) { return work.counts_rows ? 
 // wider.
 Status widen(Work& work, uint64_t times) {
   Call& call = work.call;
+  if (call.op == Op::Softmax) {
+    call.softmax.heads = uint32_t(times);
+    work.rows /= times;
+    return {};
+  }
   const bool norm = call.op == Op::Norm;
   const uint64_t width = uint64_t(call.width) * (norm ? call.norm.heads : 1);
   const auto dense = [&](uint32_t stride) { return !stride || stride == width; };
-  const bool single =
-      norm || call.op == Op::Add || call.op == Op::Gate || call.op == Op::Multiply || call.op == Op::Softcap;
+  const Op alone[] = {Op::Norm, Op::Add, Op::Gate, Op::Multiply, Op::Softcap, Op::Cast};
+  const bool single = std::find(std::begin(alone), std::end(alone), call.op) != std::end(alone);
   if (!single || !dense(call.x_stride) || !dense(call.y_stride) || width > UINT32_MAX / times)
     return fail(Code::Unsupported, "%s: %llu rows of the tensors for each row of the stream's step",
                 op_name(call.op), (unsigned long long)times);
   (norm ? call.norm.heads : call.width) *= uint32_t(times);
   call.x_stride *= uint32_t(times), call.y_stride *= uint32_t(times);
   for (uint64_t& bytes : work.row_bytes) bytes *= times;
+  for (Work::Half& half : work.halves) half.width *= uint32_t(times);
   work.rows /= times;
   return {};
 }
@@ -38,6 +44,7 @@ Status take_step(const StreamObject& stream, Work& work) {
     if (!work.needs_step) return {};
     return fail(Code::Argument, "%s: the stream has no step (greta_stream_step)", name);
   }
+  if (work.call.op == Op::Softmax) work.rows = work.call.softmax.rows;
   if (work.rows > step->capacity && work.rows % step->capacity == 0)
     GRETA_TRY(widen(work, work.rows / step->capacity));
   if (work.rows != step->capacity)
@@ -73,6 +80,19 @@ Status for_pieces(greta_compute& compute, const Work& work, Body&& body) {
   return {};
 }
 
+// The call that makes float32 of a half operand, or of its result what is wanted. `other` has the float32.
+Call cast_of(const Work& work, const Work::Half& half, const Slice& operand, const Slice& other) {
+  const bool result = half.slot == kY;
+  Call call = result ? CallMaker{}.cast(other, operand, half.width, {kCastF32, half.type})
+                     : CallMaker{}.cast(operand, other, half.width, {half.type, kCastF32});
+  if (result && work.call.rows_of != kRowsTokens) call.rows_of = kRowsOutputs;
+  return call;
+}
+
+uint64_t float_bytes(const Work::Half& half, uint64_t rows) {
+  return round_up(rows * half.width * sizeof(float), kWeightAlignment);
+}
+
 Slice rows_of(const Slice& all, uint64_t row_bytes, uint64_t first, uint64_t rows) {
   if (!all.buffer || !row_bytes) return all;
   const uint64_t at = first * row_bytes;
@@ -96,12 +116,22 @@ Status read_scratch(const greta_compute& compute, greta_buffer handle, uint64_t 
 
 }  // namespace
 
+// The scratch of the kernels comes first, then that of half operands.
 Status plan_work(greta_compute& compute, const Work& work, uint64_t* out_scratch_bytes) {
-  *out_scratch_bytes = 0;
-  return for_pieces(compute, work, [&](uint64_t, uint32_t, const Recipe& recipe) -> Status {
-    *out_scratch_bytes = std::max(*out_scratch_bytes, recipe.scratch_bytes());
+  uint64_t of_kernels = 0, of_halves = 0;
+  GRETA_TRY(for_pieces(compute, work, [&](uint64_t, uint32_t rows, const Recipe& recipe) -> Status {
+    of_kernels = std::max(of_kernels, recipe.scratch_bytes());
+    for (uint32_t h = 0; h < work.half_count; ++h) {
+      const Slice& operand = work.call.slot[work.halves[h].slot];
+      const Recipe* cast = nullptr;
+      GRETA_TRY(compute.recipes.find(cast_of(work, work.halves[h], operand, operand), rows, &cast));
+    }
     return {};
-  });
+  }));
+  for (uint32_t h = 0; h < work.half_count; ++h)
+    of_halves += float_bytes(work.halves[h], std::min(kMostRows, work.rows));
+  *out_scratch_bytes = of_halves ? round_up(of_kernels, kWeightAlignment) + of_halves : of_kernels;
+  return {};
 }
 
 // What the kernels know of the rows of a launch.
@@ -111,6 +141,27 @@ static Status step_of(greta_compute& compute, const Work& work, bool counts_rows
     return {};
   }
   return counts_rows ? compute.recipes.live_rows(rows, out) : compute.recipes.numbered_rows(out);
+}
+
+// Adds a call to a graph's, with those that cast its half operands to and from temporaries of the graph.
+static Status add_with_halves(GraphObject& graph, const Work& work, GraphCall made, uint32_t rows,
+                              std::vector<GraphCall>* calls) {
+  GraphCall back = {{}, 0};
+  for (uint32_t h = 0; h < work.half_count; ++h) {
+    const Work::Half& half = work.halves[h];
+    Slice& slot = made.call.slot[half.slot];
+    const Slice floats = graph.temporary(float_bytes(half, rows));
+    GraphCall cast = {cast_of(work, half, slot, floats), made.bucket};
+    cast.call.slot[kStep] = made.call.slot[kStep];
+    slot = floats;
+    if (half.slot == kY)
+      back = cast;
+    else
+      calls->push_back(cast);
+  }
+  calls->push_back(made);
+  if (back.bucket) calls->push_back(back);
+  return {};
 }
 
 // Adds the launches to the graph that the stream records. Calls that may share a launch have the same step
@@ -132,10 +183,41 @@ static Status add_work(greta_compute& compute, GraphObject& graph, const Work& w
     made.call.slot[kCounters] = counters;
     GRETA_TRY(step_of(compute, work, counts_rows, rows, &made.call.slot[kStep]));
     graph.give_scratch(made);
-    calls.push_back(made);
+    GRETA_TRY(add_with_halves(graph, work, made, rows, &calls));
   }
   graph.add({work.uses.data(), work.use_count}, std::move(calls));
   return {};
+}
+
+// Records a launch between those that cast its half operands to and from scratch.
+static Status record_with_halves(greta_compute& compute, const Work& work, const Recipe& recipe,
+                                 Operands operands, const Slice& scratch, uint32_t rows,
+                                 StreamObject& stream) {
+  Slice rest = scratch, wanted = {};
+  Operands of_cast;
+  GRETA_TRY(step_of(compute, work, false, rows, &of_cast[kStep]));
+  const Work::Half* result = nullptr;
+  const auto cast = [&](const Work::Half& half, const Slice& operand, const Slice& floats) -> Status {
+    const Call call = cast_of(work, half, operand, floats);
+    const Recipe* found = nullptr;
+    GRETA_TRY(compute.recipes.find(call, rows, &found));
+    of_cast[kX] = call.slot[kX], of_cast[kY] = call.slot[kY];
+    return compute.recipes.record(*found, of_cast, {}, rows, stream);
+  };
+  for (uint32_t h = work.half_count; h-- > 0;) {  // from the end of the scratch
+    const Work::Half& half = work.halves[h];
+    const uint64_t bytes = float_bytes(half, std::min(kMostRows, work.rows));
+    rest.bytes -= bytes;
+    const Slice floats = {rest.buffer, rest.offset + rest.bytes, uint64_t(rows) * half.width * sizeof(float)};
+    Slice& operand = operands[half.slot];
+    if (half.slot == kY)
+      result = &half, wanted = operand;
+    else
+      GRETA_TRY(cast(half, operand, floats));
+    operand = floats;
+  }
+  GRETA_TRY(compute.recipes.record(recipe, operands, rest, rows, stream));
+  return result ? cast(*result, wanted, operands[kY]) : Status{};
 }
 
 Status record_work(greta_compute& compute, StreamObject& stream, const Work& given, greta_buffer scratch,
@@ -169,7 +251,8 @@ Status record_work(greta_compute& compute, StreamObject& stream, const Work& giv
       operands[kWeightOperand] = work.call.weight.slice;
       operands[kCounters] = counters;
       GRETA_TRY(step_of(compute, work, work.counts_rows, rows, &operands[kStep]));
-      return compute.recipes.record(recipe, operands, arena, rows, stream);
+      if (!work.half_count) return compute.recipes.record(recipe, operands, arena, rows, stream);
+      return record_with_halves(compute, work, recipe, operands, arena, rows, stream);
     });
   });
 }

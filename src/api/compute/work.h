@@ -16,16 +16,32 @@ struct Work {
   // How many pages, positions and sequences its caches and tables have.
   uint64_t most_pages = UINT64_MAX, most_positions = UINT64_MAX, most_sequences = UINT64_MAX;
   Slice step = {};  // of the stream, if it has one
+  // Operands that are float16 or bfloat16: each launch has them as float32 in scratch.
+  struct Half {
+    Slot slot;
+    uint32_t type;   // kCast*
+    uint32_t width;  // values from one row to the next, without gaps
+  };
+  std::array<Half, 3> halves = {};
+  uint32_t half_count = 0;
   std::array<std::shared_ptr<BufferObject>, 8> uses;
   uint32_t use_count = 0;
 
   void use(const std::shared_ptr<BufferObject>& buffer) { uses[use_count++] = buffer; }
-  // Gives the call an operand, whose rows are `row_values` apart.
-  void operand(Slot slot, const TensorView& tensor, uint64_t row_values) {
+  // Gives the call an operand as it is, whose rows are `row_values` apart.
+  void place(Slot slot, const TensorView& tensor, uint64_t row_values) {
     if (!tensor.there()) return;
     call.slot[slot] = tensor.slice;
-    row_bytes[slot] = row_values * sizeof(float);
+    row_bytes[slot] = row_values * tensor.value_bytes();
     use(tensor.buffer);
+  }
+  // The same as float32; rows of float16 or bfloat16 have no gaps.
+  void operand(Slot slot, const TensorView& tensor, uint64_t row_values) {
+    place(slot, tensor, row_values);
+    if (tensor.half()) halves[half_count++] = {slot, cast_type(tensor), uint32_t(row_values)};
+  }
+  static uint32_t cast_type(const TensorView& tensor) {
+    return tensor.type == GRETA_TYPE_F16 ? kCastF16 : tensor.type == GRETA_TYPE_BF16 ? kCastBf16 : kCastF32;
   }
   void weight(const TensorView& vector) {
     call.weight = {QuantType::f32, Layout::Gguf, 1, uint32_t(vector.width()), 1, vector.slice, nullptr};

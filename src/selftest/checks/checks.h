@@ -12,6 +12,8 @@ void check_gate(Rig& rig);
 void check_add(Rig& rig);
 void check_multiply(Rig& rig);
 void check_softcap(Rig& rig);
+void check_softmax(Rig& rig);
+void check_cast(Rig& rig);
 void check_scale(Rig& rig);
 void check_combine(Rig& rig);
 void check_rope(Rig& rig);
@@ -38,6 +40,7 @@ void check_sample(Rig& rig);
 void check_norm_of_not_finite(Rig& rig);
 void check_gate_of_not_finite(Rig& rig);
 void check_softcap_of_not_finite(Rig& rig);
+void check_softmax_of_not_finite(Rig& rig);
 void check_convert_of_not_finite(Rig& rig);
 void check_attention_of_not_finite(Rig& rig);  // through caches of each type
 void check_conv1d_of_not_finite(Rig& rig);

@@ -55,6 +55,11 @@ struct XieluConstants {
 };
 Values multiply(const Values& x, const Values& by, uint32_t factor, const XieluConstants& xielu);  // kFactor*
 Values softcap(const Values& x, double cap, double scale);  // cap 0: only the scale
+// The nearest values with so many bits, halves to even; below 2^least_exponent they are as far apart as
+// there, and beyond the largest they are infinite.
+Values cast(const Values& x, int bits, int least_exponent, double largest);
+// Of each row of `width` scores; sinks [rows] or empty. Where all scores are -infinity it is 0, or -infinity.
+Values softmax(const Values& scores, const Values& sinks, size_t width, bool logarithm);
 
 // Rows of one sequence: x [t][channels], weight [channels][width], bias [channels] or empty. `state` has the
 // width - 1 rows before, and gets the last ones.

@@ -56,6 +56,52 @@ void check_product(ComputeRig& rig, const greta_weights& weights, const selftest
 
 }  // namespace
 
+TEST_CASE("compute linear, add, gate: float16 and bfloat16 for x and y, alone and in graphs", "[compute]") {
+  for (const auto& rig : op_rigs())
+    for (const uint32_t type : {uint32_t(GRETA_TYPE_F16), uint32_t(GRETA_TYPE_BF16)})
+      for (const uint32_t rows : {1u, 7u, 515u}) {
+        Random random(rows);
+        INFO("type " << type << ", " << rows << " rows");
+        const auto matrix =
+            selftest::random_matrix(QuantType::f16, 37, 96, 1, selftest::Scales::Plain, random);
+        const std::vector<float> x = gaussians(size_t(rows) * 96, random);
+        // Casts of x to the type and back are what the product must see.
+        auto cast = sized<greta_cast_call>();
+        const auto converted = [&](const greta_tensor& from, uint32_t to_type) {
+          cast.x = from, cast.y = rig->tensor({from.shape[0], from.shape[1]});
+          cast.y.type = to_type;
+          GRETA_RUN(*rig, cast, cast);
+          return cast.y;
+        };
+        const greta_tensor halves = converted(rig->tensor({rows, 96}, x), type);
+        const Values seen = to_values(rig->get(converted(halves, GRETA_TYPE_F32), x.size()));
+        CHECK(nmse(x, seen) < (type == GRETA_TYPE_F16 ? 1e-7 : 1e-5));
+        auto call = sized<greta_linear_call>();
+        call.weights = pack(*rig, matrix);
+        call.x = halves;
+        call.y = rig->tensor({rows, 37}), call.y.type = type;
+        GRETA_RUN(*rig, linear, call);
+        const Values expected = reference::matmul(matrix.values, seen, 96);
+        const double limit = type == GRETA_TYPE_F16 ? 1e-6 : 2e-5;
+        CHECK(nmse(rig->get(converted(call.y, GRETA_TYPE_F32), expected.size()), expected) <= limit);
+        greta_graph graph = {};
+        const greta_tensor result = rig->tensor({rows, 37});
+        call.y = result, call.y.type = type;
+        rig->ok(greta_graph_begin(rig->compute, rig->stream));
+        rig->ok(greta_linear(rig->compute, rig->stream, &call, {}, 0));
+        rig->ok(greta_graph_end(rig->compute, rig->stream, &graph));
+        rig->ok(greta_graph_run(rig->compute, rig->stream, graph, nullptr, 0));
+        rig->wait();
+        CHECK(nmse(rig->get(converted(call.y, GRETA_TYPE_F32), expected.size()), expected) <= limit);
+        // In place, and only one operand of the type.
+        auto add = sized<greta_add_call>();
+        add.a = add.y = halves, add.b = rig->tensor({rows, 96}, x);
+        GRETA_RUN(*rig, add, add);
+        CHECK(nmse(rig->get(converted(add.y, GRETA_TYPE_F32), x.size()),
+                   reference::add(seen, to_values(x), 1)) <= limit);
+      }
+}
+
 TEST_CASE("compute linear: every type agrees with float64, and unpacks to the same bits", "[compute]") {
   for (const auto& rig : op_rigs()) {
     Random random(7);

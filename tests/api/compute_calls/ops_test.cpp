@@ -10,35 +10,8 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-constexpr double kLimit = 1e-11;
 const std::vector<uint64_t> kWidths = {1, 7, 64, 130};
 const std::vector<uint64_t> kRows = {1, 3, 513};
-
-// x, whose rows are `stride` apart, with what is untouched in the gaps.
-std::vector<float> spread(const std::vector<float>& dense, uint64_t width, uint64_t stride) {
-  std::vector<float> all(dense.size() / width * stride, kUntouched);
-  for (size_t i = 0; i < dense.size(); ++i) all[i / width * stride + i % width] = dense[i];
-  return all;
-}
-
-// The rows of y. Fails unless the gaps are untouched.
-std::vector<float> gathered(const std::vector<float>& all, uint64_t width, uint64_t stride) {
-  std::vector<float> dense;
-  size_t touched = 0;
-  for (size_t i = 0; i < all.size(); ++i)
-    if (i % stride < width)
-      dense.push_back(all[i]);
-    else
-      touched += all[i] != kUntouched;
-  CHECK(touched == 0);
-  return dense;
-}
-
-void check_close(const std::vector<float>& y, const Values& expected, double limit = kLimit) {
-  const double error = nmse(y, expected);
-  INFO("error " << error);
-  CHECK(error <= limit);
-}
 
 }  // namespace
 
