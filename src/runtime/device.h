@@ -165,6 +165,7 @@ class Recording {
 
 // Abandons what was recorded and waits for what was submitted. If memory runs out, it is after the wait.
 inline void drain(Stream& stream) noexcept {
+  const KeptErrorText kept;
   stream.abandon();
   try {
     (void)stream.wait();

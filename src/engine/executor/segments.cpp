@@ -296,6 +296,7 @@ Status Executor::run_in_advance(const Planned& plan, std::span<const Row> rows) 
     bool kept = false;
     ~Gates() {
       if (kept) return;
+      const KeptErrorText why;
       for (size_t d = 0; d < of.on_.size(); ++d) (void)of.on_[d].stream->let_go(of.between_[d].gate);
       for (OnDevice& each : of.on_) drain(*each.stream);
     }

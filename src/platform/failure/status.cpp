@@ -42,4 +42,7 @@ Status within(Status status, const char* format, ...) {
 const char* error_text() { return error_buffer; }
 void clear_error_text() { error_buffer[0] = 0; }
 
+KeptErrorText::KeptErrorText() { memcpy(text_, error_buffer, sizeof text_); }
+KeptErrorText::~KeptErrorText() { memcpy(error_buffer, text_, sizeof text_); }
+
 }  // namespace greta

@@ -35,6 +35,16 @@ Status within(Status status, const char* format, ...) __attribute__((format(prin
 const char* error_text();  // the sentence of this thread's last failure, "" if there was none
 void clear_error_text();
 
+// While one lives, what is done to clean up behind a failure may fail too: the thread's sentence comes back.
+class KeptErrorText {
+ public:
+  KeptErrorText();
+  ~KeptErrorText();
+
+ private:
+  char text_[kErrorTextBytes];
+};
+
 // The only control-flow macro: returns from the caller on a failure.
 #define GRETA_TRY(expression)                           \
   do {                                                  \
