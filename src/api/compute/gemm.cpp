@@ -83,9 +83,9 @@ Status read_gemm(const greta_compute& compute, const greta_gemm_call& given, Wor
   shape.alpha = given.alpha, shape.beta = given.beta;
   work->call.op = Op::Gemm;
   work->has_rows = false;
-  work->operand(kX, a, 0);
-  work->operand(kX2, b, 0);
-  work->operand(kY, y, 0);
+  work->place(kX, a, 0);
+  work->place(kX2, b, 0);
+  work->place(kY, y, 0);
   return {};
 }
 
