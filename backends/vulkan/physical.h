@@ -6,10 +6,11 @@ namespace greta {
 
 // Bits of DeviceInfo::features: what a kernel row may need beyond what every usable device has.
 enum VulkanFeature : uint32_t {
-  kVulkanIntDot = 1,          // dot products of packed int8
-  kVulkanCoopMatrix = 2,      // VK_KHR_cooperative_matrix: f16 x f16 -> f32 by a subgroup
-  kVulkanCoopMatrixHalf = 4,  // f16 x f16 -> f16 of the same shape as well, with 16 rows
-  kVulkanChain = 8,           // launches may wait for each other (backends/vulkan/chain.h)
+  kVulkanIntDot = 1,           // dot products of packed int8
+  kVulkanCoopMatrix = 2,       // VK_KHR_cooperative_matrix: f16 x f16 -> f32 by a subgroup
+  kVulkanCoopMatrixHalf = 4,   // f16 x f16 -> f16 of the same shape as well, with 16 rows
+  kVulkanChain = 8,            // launches may wait for each other (backends/vulkan/chain.h)
+  kVulkanCoopMatrixMany = 16,  // a subgroup has registers for 16 matrices of sums and 8 of operands
 };
 
 // The structs by which features are queried and enabled, linked in this order.

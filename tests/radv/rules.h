@@ -36,6 +36,8 @@ inline constexpr Ceiling kCeilings[] = {
     {"matmul_expert_tiles_plain_iq",
      192},  // with grids, by Mesa 26.2 for RDNA 4, which has matrix units; else 144
     {"matmul_expert_tiles_plain", 144},
+    {"gemm_cm1", 256},    // 8 matrices of sums and 6 of operands: 3 subgroups on RDNA 3
+    {"gemm_tiles", 144},  // 3 and 5
     {"products_cm1", 144},  // operands and sums of matrices alone, four that do not wait for each other; 5
     {"attention", 256},     // sums of up to 8 heads
     {"", 120},
