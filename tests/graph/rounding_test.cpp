@@ -279,7 +279,9 @@ static uint32_t barriers_of(const KernelRow& row, const char* name, QuantType ty
       *wanted.tensor = plan.tensor(kept, uint32_t(wanted.n), uint32_t(wanted.depth), uint32_t(wanted.count));
     }
     buffers.cache.push_back({plan.take(page_bytes), plan.take(page_bytes), page_bytes, page_bytes});
-    if (each.recurrent) buffers.cache[l].states = plan.take(s.recurrence.stride() * sizeof(float));
+    if (!each.recurrent) continue;
+    buffers.cache[l].states = plan.take(s.recurrence.stride() * sizeof(float));
+    buffers.cache[l].inputs = plan.take(state_inputs_bytes(*arch, s, l));
   }
   REQUIRE(build_step(*arch, s, weights, buffers, {tokens, 1, 1, false}, &plan.graph).ok());
   return plan.graph.barriers();
