@@ -266,7 +266,9 @@ TEST_CASE("vulkan: compiled pipelines are kept on disk, and a bad file is no fil
   cache.use();
   CHECK(cache.log.empty());
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(cache.folder)) files.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(cache.folder))
+    if (entry.path().string().find(".chain-") == std::string::npos)  // the check of chains is noted there, too
+      files.push_back(entry.path());
   REQUIRE(files.size() == 1);  // no temporary file is left
   const std::string good = read_whole(files[0]);
   CHECK(good.size() > 72);
