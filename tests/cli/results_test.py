@@ -199,7 +199,9 @@ class Info(Folder):
         head = pathlib.Path(__file__).parents[1] / "golden" / "heads" / "qwen35-head.gguf"
 
         def plan(*args):
-            return json.loads(self.out("info", "--json", "-m", head, "--device", "cpu", *args))["memory_plan"]
+            made = json.loads(self.out("info", "--json", "-m", head, "--device", "cpu", *args))["memory_plan"]
+            del made["free_bytes"]  # changes by the moment
+            return made
 
         without, counted = plan(), plan("--spec-type", "draft-mtp")
         self.assertEqual(without["draft_head_bytes"], 0)
