@@ -267,7 +267,7 @@ TEST_CASE("vulkan: compiled pipelines are kept on disk, and a bad file is no fil
   CHECK(cache.log.empty());
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(cache.folder))
-    if (entry.path().string().find(".chain-") == std::string::npos)  // the check of chains is noted there, too
+    if (entry.path().string().find(".chain-") == std::string::npos)  // the note of a check of chains
       files.push_back(entry.path());
   REQUIRE(files.size() == 1);  // no temporary file is left
   const std::string good = read_whole(files[0]);
