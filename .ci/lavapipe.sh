@@ -63,10 +63,10 @@ kernel_right() {
   echo "$(($1 / 32)) lanes, $2: $(tail -n 1 "$log")"
 }
 
-# newer_right KERNEL: in all shapes on the newer lavapipe, without the layer.
+# newer_right KERNEL [--quick]: in all shapes, or in one, on the newer lavapipe, without the layer.
 newer_right() {
   local log="$work/newer-$BASHPID.txt"
-  on_newer build/release/bin/greta-cli selftest --device vulkan0 --op "$1" >"$log" 2>&1 ||
+  on_newer build/release/bin/greta-cli selftest ${2:+"$2"} --device vulkan0 --op "$1" >"$log" 2>&1 ||
     { tail -n 20 "$log"; return 1; }
   echo "newer, $1: $(tail -n 1 "$log")"
 }

@@ -19,7 +19,7 @@ products=(matmul_{rows,rows_normed,plain,tiles_plain,expert_{rows,summed,plain,t
 
 jobs_of_lavapipe() {
   local mesa="package:mesa-vulkan-drivers" host="$launching $checking" small bits kernel
-  small="route*,rope*,norm*,gate*,add*,softcap*,combine*,sum*,products*,gemm*"
+  small="route*,rope*,norm*,gate*,add*,softcap*,combine*,sum*,products*,gemm*,softmax*,cast*"
   lavapipe_tests
   for bits in 128 512; do
     job "small ops" "$((bits / 32)) lanes: small ops" "kernel:[!m]* $host $mesa" on_lavapipe "$bits" \
@@ -78,9 +78,10 @@ lavapipe_newer() {
   newer_has libvulkan_lvp.so "matrix units" || return 0
   local kernel
   for kernel in matmul_tiles_cm1_{q4_k_planes,f16,q8_0_planes} matmul_expert_tiles_cm1_q4_k_planes \
-    products_cm1 gemm_cm1; do
+    products_cm1; do
     job "matrix units" "newer: $kernel" "kernel:$kernel $host" newer_right "$kernel"
   done
+  job "matrix units" "newer: gemm_cm1" "kernel:gemm_cm1 $host" newer_right gemm_cm1 --quick
   newer_runs "models on matrix units" || return 0
   job "models" "newer: models" "kernel:* $host $planning tests/models tests/golden" newer_models
 }
