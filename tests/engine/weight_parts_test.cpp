@@ -9,6 +9,19 @@
 using namespace greta;
 using namespace greta::test;
 
+// Lets the call's weight be in parts of at most 32 rows of q8_0.
+static void cut_weight(Call* call, std::vector<Tensor>* parts) {
+  const uint64_t limit = tensor_bytes(QuantType::q8_0, Layout::Gguf, 32, call->weight.depth, 1);
+  REQUIRE(cut_tensor(call->weight, limit, parts).ok());
+  uint64_t at = call->weight.slice.offset;
+  for (Tensor& part : *parts) {
+    part.slice = {call->weight.slice.buffer, at, bytes_of(part)};
+    at += bytes_of(part);
+  }
+  call->weight.parts = parts;
+  call->weight.slice = {};
+}
+
 TEST_CASE("weight parts: rows, or whole matrices, each part within the limit", "[engine]") {
   for (const Layout layout : {Layout::Gguf, Layout::Packed, Layout::Planes})
     for (const uint32_t count : {1u, 7u}) {
@@ -67,14 +80,7 @@ TEST_CASE("weight parts: rows of the matrices of experts make the bits of whole 
     const auto whole = rig.get<uint32_t>(call.slot[kY]);
 
     std::vector<Tensor> parts;
-    REQUIRE(cut_tensor(call.weight, tensor_bytes(QuantType::q8_0, Layout::Gguf, 32, depth, 1), &parts).ok());
-    uint64_t at = call.weight.slice.offset;
-    for (Tensor& part : parts) {
-      part.slice = {call.weight.slice.buffer, at, bytes_of(part)};
-      at += bytes_of(part);
-    }
-    call.weight.parts = &parts;
-    call.weight.slice = {};
+    cut_weight(&call, &parts);
     GretaGraph graph({&rig.info(), true});
     REQUIRE(add_parts(call, bucket, &graph).ok());
     REQUIRE(graph.commands().size() == 2 * experts);
@@ -104,15 +110,8 @@ TEST_CASE("weight parts: rows of a matrix make the bits of the whole one", "[eng
     const auto whole = rig.get<uint32_t>(call.slot[kY]);
 
     std::vector<Tensor> parts;
-    REQUIRE(cut_tensor(call.weight, tensor_bytes(QuantType::q8_0, Layout::Gguf, 32, depth, 1), &parts).ok());
+    cut_weight(&call, &parts);
     REQUIRE(parts.size() == 3);
-    uint64_t at = call.weight.slice.offset;
-    for (Tensor& part : parts) {
-      part.slice = {call.weight.slice.buffer, at, bytes_of(part)};
-      at += bytes_of(part);
-    }
-    call.weight.parts = &parts;
-    call.weight.slice = {};
     GretaGraph graph({&rig.info(), true});
     REQUIRE(add_parts(call, bucket, &graph).ok());
     REQUIRE(graph.finish().ok());
