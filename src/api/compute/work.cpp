@@ -144,8 +144,8 @@ static Status step_of(greta_compute& compute, const Work& work, bool counts_rows
 }
 
 // Adds a call to a graph's, with those that cast its half operands to and from temporaries of the graph.
-static Status add_with_halves(GraphObject& graph, const Work& work, GraphCall made, uint32_t rows,
-                              std::vector<GraphCall>* calls) {
+static void add_with_halves(GraphObject& graph, const Work& work, GraphCall made, uint32_t rows,
+                            std::vector<GraphCall>* calls) {
   GraphCall back = {{}, 0};
   for (uint32_t h = 0; h < work.half_count; ++h) {
     const Work::Half& half = work.halves[h];
@@ -161,7 +161,6 @@ static Status add_with_halves(GraphObject& graph, const Work& work, GraphCall ma
   }
   calls->push_back(made);
   if (back.bucket) calls->push_back(back);
-  return {};
 }
 
 // Adds the launches to the graph that the stream records. Calls that may share a launch have the same step
@@ -183,7 +182,7 @@ static Status add_work(greta_compute& compute, GraphObject& graph, const Work& w
     made.call.slot[kCounters] = counters;
     GRETA_TRY(step_of(compute, work, counts_rows, rows, &made.call.slot[kStep]));
     graph.give_scratch(made);
-    GRETA_TRY(add_with_halves(graph, work, made, rows, &calls));
+    add_with_halves(graph, work, made, rows, &calls);
   }
   graph.add({work.uses.data(), work.use_count}, std::move(calls));
   return {};
