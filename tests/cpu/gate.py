@@ -17,8 +17,8 @@ import sys
 PROCESSORS = ["znver3", "znver4", "sapphirerapids"]  # what LLVM 19 knows of Zen 5 is Zen 4's
 SLACK = 1.03
 PASSES = 50
-# Two rows at a time of types with blocks, one of floats, sixteen of packed rows; all times one token.
-ROWS = re.compile(r"Rows.*(4rowsILi2ELi1E|3rowILi1E)|4Rows4rowsILi1E")
+# Two rows at a time of types with blocks, four or one of floats, sixteen of packed rows; all times one token.
+ROWS = re.compile(r"Rows.*(4rowsILi[24]ELi1E|3rowILi1E)|4Rows4rowsILi1E")
 SKIPPED = 77
 
 
