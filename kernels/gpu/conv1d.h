@@ -11,6 +11,12 @@ float conv_input(Conv1dBlock p, StepRun run, bool begins, float_address state, u
   return begins ? 0.0f : state.at[i * p.channels + c];
 }
 
+// The last inputs of the run to its state.
+void conv_keep(Conv1dBlock p, StepRun run, bool begins, float_address state, uint c) {
+  for (uint j = 0; j + 1 < p.width; ++j)
+    state.at[j * p.channels + c] = conv_input(p, run, begins, state, c, run.count + j);
+}
+
 void conv_rows(Conv1dBlock p, StepRun run, bool begins, float_address state, uint c, uint from) {
   const float bias = IS(p.bias) ? AT(p.bias, c) : 0.0f;
   for (uint i = from; i < min(from + kConvRows, run.count); ++i) {
@@ -19,7 +25,5 @@ void conv_rows(Conv1dBlock p, StepRun run, bool begins, float_address state, uin
       sum += AT(p.weight, c * p.width + j) * conv_input(p, run, begins, state, c, i + j);
     AT(p.y, (run.first + i) * p.y_stride + c) = p.silu != 0 ? sum * logistic(sum) : sum;
   }
-  if (from != 0) return;
-  for (uint j = 0; j + 1 < p.width; ++j)
-    state.at[j * p.channels + c] = conv_input(p, run, begins, state, c, run.count + j);
+  if (from == 0) conv_keep(p, run, begins, state, c);
 }

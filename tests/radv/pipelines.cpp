@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/abi/scan_chunk.h"
+
 namespace greta::test {
 
 // What kernels are specialised by.
@@ -63,6 +65,8 @@ static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& sha
   if (makes_heads && shape.key_width != shape.value_width) return {};
   Reason unasked;
   if (row.ops[0] == Op::Attention && row.shared_bytes && !lead_of(calls).fits(calls, row, unasked)) return {};
+  const bool in_chunks = row.ops[0] == Op::Scan && row.shared_bytes;
+  if (in_chunks && scan_chunk_bytes(calls[0].scan.key_width) > row.shared_bytes) return {};
   Launch launch;
   launch.bucket = bucket;
   lead_of(calls).pack(calls, row, &launch);

@@ -40,6 +40,7 @@ inline constexpr Ceiling kCeilings[] = {
     {"gemm_tiles", 144},  // 3 and 5
     {"products_cm1", 144},  // operands and sums of matrices alone, four that do not wait for each other; 5
     {"attention", 256},     // sums of up to 8 heads
+    {"scan_chunks", 256},   // a state of 64 values, 32 sums and the next rows; there are few groups
     {"", 120},
 };
 

@@ -1,6 +1,6 @@
 // conv1d: a causal convolution of each channel, whose last inputs are a state of the sequence, alone or
 // between the product that makes its input and the one that gates its result. Group = a tile of channels and
-// a row of the plan; which rows it goes over, the kernel says.
+// a row of the plan, and which rows it goes over, the kernel says; or a block of tile_tokens rows of a run.
 #include "compute/ops/forms.h"
 
 namespace greta {
@@ -48,6 +48,8 @@ static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
 static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
   out[0] = uint32_t(divide_up(lead_call(calls).weight.n, row.tile));
   out[1] = bucket;
+  // The blocks of a run begin with it, and the last one may lack rows.
+  if (row.tile_tokens) out[1] = uint32_t(divide_up(bucket, row.tile_tokens)) + most_runs(bucket);
   out[2] = 1;
 }
 

@@ -52,6 +52,9 @@ inline bool check_weight(const char* op, const Tensor& weight, Reason& why) {
 // Only some of its rows are filled, so initialisation is not checked.
 inline void read_step(const Call& call, Launch* out) { out->read(call.slot[kStep], true); }
 
+// Of a step's runs (kernels/abi/step_runs.h): at most as many as rows, and as sequences.
+inline uint32_t most_runs(uint32_t bucket) { return std::min<uint32_t>(bucket, kMaxStepSequences); }
+
 // The states of a conv1d or a scan, of which only those of the step's runs are touched.
 inline void use_states(const Call& call, Launch* out) {
   out->note(call.slot[kPool], Access::kReadWrite, true);

@@ -2,6 +2,7 @@
 // convolution before it and the norm and the gate of its heads behind it. Group = a tile of the state's
 // columns, which are the values of all heads, or with more than the scan a head; and a run of the step.
 #include "compute/ops/forms.h"
+#include "kernels/abi/scan_chunk.h"
 
 namespace greta {
 
@@ -90,11 +91,10 @@ static bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why)
   if (row.tile_tokens &&
       (form == kScanSelective || scan.value_width % row.tile || scan.key_width % (8 * row.tile_tokens)))
     return why.no("scan: heads of %u x %u values are no whole tiles", scan.key_width, scan.value_width);
+  if (row.shared_bytes && scan_chunk_bytes(scan.key_width) > row.shared_bytes)
+    return why.no("scan: keys of %u values, at most 128 in chunks", scan.key_width);
   return true;
 }
-
-// At most as many runs as rows, and as sequences.
-static uint32_t most_runs(uint32_t bucket) { return std::min<uint32_t>(bucket, kMaxStepSequences); }
 
 static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
   const Call::Scan& scan = lead_call(calls).scan;
