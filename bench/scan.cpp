@@ -4,8 +4,8 @@
 //
 // The launches of a round have states of their own, so that no cache holds them. Launches are timed one after
 // the other with a barrier between (`apart`), as a step has them, and without (`together`). Beside them
-// copies of the bytes of the scan's states are timed in both ways, from and to such places. GB/s are of what comes
-// in and what goes out, `together`. The last columns have the copies' time as a share of the launches'.
+// copies of the bytes of the scan's states are timed in both ways, from and to such places. GB/s are of what
+// comes in and what goes out, `together`. The last columns have the copies' time as a share of the launches'.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
