@@ -136,6 +136,7 @@ class CpuDevice final : public Device {
   Status create_stream(Stream** out) override;
   Status create_event(Event* out, bool timed) override;
   Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) override;
+  Status host_ns(const Event& event, uint64_t* out, uint64_t* error_ns) override;
   void destroy(Event& event) override;
   void destroy(Graph& graph) override;
 

@@ -160,6 +160,15 @@ Status CpuDevice::elapsed_ns(const Event& from, const Event& to, uint64_t* out) 
   return {};
 }
 
+Status CpuDevice::host_ns(const Event& event, uint64_t* out, uint64_t* error_ns) {
+  uint64_t none = 0;
+  GRETA_TRY(elapsed_ns(event, event, &none));
+  const std::lock_guard<std::mutex> lock(order);
+  *out = static_cast<const CpuEvent*>(event.handle)->time_ns;
+  *error_ns = 0;
+  return {};
+}
+
 void CpuDevice::destroy(Event& event) {
   delete static_cast<CpuEvent*>(event.handle);
   event = {};

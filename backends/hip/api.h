@@ -27,9 +27,10 @@ constexpr int kHipHostToDevice = 1, kHipDeviceToHost = 2, kHipDeviceToDevice = 3
 constexpr unsigned kHipNonBlockingStream = 1;
 constexpr unsigned kHipEventWithoutTime = 2;
 constexpr unsigned kHipHostRegisterMapped = 2;
-constexpr int kHipFunctionSharedBytes = 1;  // of hipFuncGetAttribute: shared memory of a group
-constexpr int kHipCaptureOfThread = 1;      // a capture concerns the calls of its own thread
-constexpr int kHipCaptureRelaxed = 2;       // of a thread: captures of others forbid it nothing
+// Of hipFuncGetAttribute: shared memory of a group, memory of a thread (spilled registers too), registers.
+constexpr int kHipFunctionSharedBytes = 1, kHipFunctionPrivateBytes = 3, kHipFunctionRegisters = 4;
+constexpr int kHipCaptureOfThread = 1;  // a capture concerns the calls of its own thread
+constexpr int kHipCaptureRelaxed = 2;   // of a thread: captures of others forbid it nothing
 
 // The marks in the last argument of hipModuleLaunchKernel.
 inline void* const kHipLaunchBuffer = reinterpret_cast<void*>(1);

@@ -212,6 +212,7 @@ class HipDevice final : public Device {
   Status create_stream(Stream** out) override;
   Status create_event(Event* out, bool timed) override;
   Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) override;
+  Status describe_code(const KernelCode& code, std::string* out) override;
   void destroy(Event& event) override;
   void destroy(Graph& graph) override;
 

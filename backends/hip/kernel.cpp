@@ -119,6 +119,20 @@ Status HipDevice::load(const KernelCode& code, Kernel* out) {
   return {};
 }
 
+Status HipDevice::describe_code(const KernelCode& code, std::string* out) {
+  Kernel kernel;
+  GRETA_TRY(load(code, &kernel));
+  const void* const function = static_cast<HipKernel*>(kernel.handle)->function;
+  int registers = 0, private_bytes = 0;
+  const bool told = hip.hipFuncGetAttribute &&
+                    !hip.hipFuncGetAttribute(&registers, kHipFunctionRegisters, function) &&
+                    !hip.hipFuncGetAttribute(&private_bytes, kHipFunctionPrivateBytes, function);
+  unload(kernel);
+  if (!told) return Device::describe_code(code, out);
+  *out = "registers " + std::to_string(registers) + ", private bytes " + std::to_string(private_bytes);
+  return {};
+}
+
 void HipDevice::unload(Kernel& kernel) {
   auto* state = static_cast<HipKernel*>(kernel.handle);
   if (!state) return;

@@ -75,11 +75,13 @@ Status VulkanDevice::open(std::unique_ptr<VulkanInstance> instance, uint32_t ind
 }
 
 Status VulkanDevice::create_device() {
-  FeatureChain features(physical.has_matrix);
+  FeatureChain features(physical);
   enable_features(*instance_, physical, &features);
   std::vector<const char*> extensions;
   if (physical.has_matrix) extensions.push_back(kCooperativeMatrixExtension);
   if (physical.has_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  if (physical.has_statistics) extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+  if (physical.has_common_clock) extensions.push_back(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
   if (physical.import_alignment) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   const float priority = 1;
   auto queues = tagged<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
@@ -147,16 +149,18 @@ Status VulkanDevice::create_event(Event* out, bool timed) {
   return {};
 }
 
-Status VulkanDevice::nanoseconds(const VulkanEvent& event, const char* which, uint64_t* out) {
+uint64_t VulkanDevice::ticks_mask() const {
+  return physical.timestamp_bits < 64 ? (uint64_t(1) << physical.timestamp_bits) - 1 : ~uint64_t(0);
+}
+
+Status VulkanDevice::ticks(const VulkanEvent& event, const char* which, uint64_t* out) {
   const VulkanPoint point = queue.event_point(event);
   if (!point.timeline || !queue.reached(point))
     return fail(Code::Argument, "elapsed_ns: the %s event was not signalled and waited for", which);
-  uint64_t ticks = 0;
-  GRETA_TRY(result(vk.vkGetQueryPoolResults(handle, event.query, 0, 1, sizeof ticks, &ticks, sizeof ticks,
+  GRETA_TRY(result(vk.vkGetQueryPoolResults(handle, event.query, 0, 1, sizeof *out, out, sizeof *out,
                                             VK_QUERY_RESULT_64_BIT),
                    "vkGetQueryPoolResults"));
-  if (physical.timestamp_bits < 64) ticks &= (uint64_t(1) << physical.timestamp_bits) - 1;
-  *out = uint64_t(std::llround((long double)ticks * physical.limits.timestampPeriod));
+  *out &= ticks_mask();
   return {};
 }
 
@@ -169,9 +173,12 @@ Status VulkanDevice::elapsed_ns(const Event& from, const Event& to, uint64_t* ou
   if (!first->query || !last->query)
     return fail(Code::Argument, "elapsed_ns: an event was created without a clock");
   uint64_t begin = 0, end = 0;
-  GRETA_TRY(nanoseconds(*first, "first", &begin));
-  GRETA_TRY(nanoseconds(*last, "second", &end));
-  *out = end > begin ? end - begin : 0;
+  GRETA_TRY(ticks(*first, "first", &begin));
+  GRETA_TRY(ticks(*last, "second", &end));
+  const auto ns = [&](uint64_t at) {
+    return uint64_t(std::llround((long double)at * physical.limits.timestampPeriod));
+  };
+  *out = end > begin ? ns(end) - ns(begin) : 0;
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace greta {
 
@@ -144,6 +145,19 @@ void choose_import(const VulkanInstance& instance, const Properties& p, VulkanPh
   if (can & VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) out->import_alignment = alignment;
 }
 
+// Whether the driver reads its clock beside the one of now_ns().
+bool has_host_clock(const VulkanInstance& instance, VkPhysicalDevice device) {
+  const auto list = reinterpret_cast<PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT>(
+      instance.find("vkGetPhysicalDeviceCalibrateableTimeDomainsEXT"));
+  uint32_t count = 0;
+  if (!list || list(device, &count, nullptr) != VK_SUCCESS) return false;
+  std::vector<VkTimeDomainEXT> domains(count);
+  if (list(device, &count, domains.data()) != VK_SUCCESS) return false;
+  domains.resize(std::min<size_t>(count, domains.size()));
+  return std::ranges::count(domains, VK_TIME_DOMAIN_DEVICE_EXT) &&
+         std::ranges::count(domains, VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
+}
+
 // Prefers a queue with a clock, then one that does not draw, since that does not disturb a desktop.
 bool choose_queue(const VulkanInstance& instance, VulkanPhysical* out) {
   uint32_t count = 0;
@@ -213,13 +227,14 @@ void choose_matrix(const VulkanInstance& instance, VulkanPhysical* out) {
 
 void read_features(const VulkanInstance& instance, const Properties& p, VulkanPhysical* out,
                    Reasons* missing) {
-  FeatureChain has(out->has_matrix);
+  FeatureChain has(*out);
   instance.vkGetPhysicalDeviceFeatures2(out->handle, &has.core);
 #define REQUIRE(member, feature) \
   if (!has.member.feature) missing->add(#feature);
 #define WANT(member, feature)
 #include "backends/vulkan/features.def"
   if (has.matrix.cooperativeMatrix) choose_matrix(instance, out);
+  out->has_statistics &= has.executables.pipelineExecutableInfo == VK_TRUE;
   // On a processor, lavapipe lets a subgroup's barrier wait for the whole group, which may not reach it.
   const bool half_sums = out->has_half_sums && out->matrix[0] == 16 && !out->info.cpu_type;
   // Emulated dot products are slower than kernels without them; on a processor they are used for the tests.
@@ -275,24 +290,28 @@ const char* advice_when_lost(uint32_t vendor_id, const char* release) {
          "piece of work takes 2 s; amdgpu.lockup_timeout=10000 on the kernel's command line allows 10 s";
 }
 
-FeatureChain::FeatureChain(bool with_matrix)
+FeatureChain::FeatureChain(const VulkanPhysical& physical)
     : core(tagged<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11)),
       v11(tagged<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
                                                    &v12)),
       v12(tagged<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                                    &v13)),
       v13(tagged<VkPhysicalDeviceVulkan13Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES)),
-      matrix(tagged<CooperativeMatrixFeatures>(kCooperativeMatrixFeaturesType)) {
-  if (with_matrix) v13.pNext = &matrix;
+      matrix(tagged<CooperativeMatrixFeatures>(kCooperativeMatrixFeaturesType)),
+      executables(tagged<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
+          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR)) {
+  if (physical.has_matrix) v13.pNext = &matrix;
+  if (physical.has_statistics) executables.pNext = std::exchange(v13.pNext, &executables);
 }
 
 void enable_features(const VulkanInstance& instance, const VulkanPhysical& physical, FeatureChain* out) {
-  FeatureChain has(physical.has_matrix);
+  FeatureChain has(physical);
   instance.vkGetPhysicalDeviceFeatures2(physical.handle, &has.core);
 #define REQUIRE(member, feature) out->member.feature = VK_TRUE;
 #define WANT(member, feature) out->member.feature = has.member.feature;
 #include "backends/vulkan/features.def"
   out->matrix.cooperativeMatrix = has.matrix.cooperativeMatrix;
+  out->executables.pipelineExecutableInfo = has.executables.pipelineExecutableInfo;
 }
 
 Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t features_mask,
@@ -315,6 +334,9 @@ Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t
   const Extensions extensions(instance, handle);
   out->has_matrix = extensions.has(kCooperativeMatrixExtension);
   out->has_budget = extensions.has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  out->has_statistics = extensions.has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+  out->has_common_clock =
+      extensions.has(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME) && has_host_clock(instance, handle);
   Properties properties;
   read_properties(instance, handle, extensions, &properties);
   Reasons missing;

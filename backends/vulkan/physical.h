@@ -13,15 +13,19 @@ enum VulkanFeature : uint32_t {
   kVulkanCoopMatrixMany = 16,  // a subgroup has registers for 16 matrices of sums and 8 of operands
 };
 
+struct VulkanPhysical;
+
 // The structs by which features are queried and enabled, linked in this order.
 struct FeatureChain {
   VkPhysicalDeviceFeatures2 core;
   VkPhysicalDeviceVulkan11Features v11;
   VkPhysicalDeviceVulkan12Features v12;
   VkPhysicalDeviceVulkan13Features v13;
-  CooperativeMatrixFeatures matrix;  // linked only if the device has its extension
+  // Linked only if the device has their extensions.
+  CooperativeMatrixFeatures matrix;
+  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables;
 
-  explicit FeatureChain(bool with_matrix);
+  explicit FeatureChain(const VulkanPhysical& physical);
   FeatureChain(const FeatureChain&) = delete;
   FeatureChain& operator=(const FeatureChain&) = delete;
 };
@@ -50,6 +54,9 @@ struct VulkanPhysical {
   bool has_half_sums = false;   // a cooperative matrix of that shape has sums in f16 too
   bool has_matrix = false;      // VK_KHR_cooperative_matrix
   bool has_budget = false;      // VK_EXT_memory_budget
+  bool has_statistics = false;  // VK_KHR_pipeline_executable_properties tells of registers
+  // VK_EXT_calibrated_timestamps reads the device's clock and CLOCK_MONOTONIC at one moment.
+  bool has_common_clock = false;
   // The driver cannot be loaded more than some twenty times in a process: each time takes thread-local
   // storage that the C library does not give back. Seen with NVIDIA's 580.159.
   bool stays_loaded = false;

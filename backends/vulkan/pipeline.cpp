@@ -30,7 +30,7 @@ Status check_group(const VulkanPhysical& physical, const KernelCode& code, uint3
 
 }  // namespace
 
-Status VulkanDevice::create_pipeline(const KernelCode& code, VkPipeline* out) {
+Status VulkanDevice::create_pipeline(const KernelCode& code, VkPipelineCreateFlags flags, VkPipeline* out) {
   GRETA_TRY(check_group(physical, code, pipeline_group(physical, code).threads));
   std::vector<uint8_t> spirv;
   GRETA_TRY(within(unpack(code.code, &spirv), "%s", code.name));
@@ -43,6 +43,7 @@ Status VulkanDevice::create_pipeline(const KernelCode& code, VkPipeline* out) {
   PipelineInfo request(physical, code);
   request.info.stage.module = module;
   request.info.layout = layout;
+  request.info.flags = flags;
   const VkResult created = vk.vkCreateComputePipelines(handle, cache_, 1, &request.info, nullptr, out);
   vk.vkDestroyShaderModule(handle, module, nullptr);
   compiled_ = true;
@@ -107,7 +108,7 @@ Status VulkanDevice::load(const KernelCode& code, Kernel* out) {
   }
   if (!found) {
     auto made = std::make_unique<VulkanPipeline>();
-    GRETA_TRY(create_pipeline(code, &made->pipeline));
+    GRETA_TRY(create_pipeline(code, 0, &made->pipeline));
     const std::lock_guard<std::mutex> lock(pipelines_mutex_);
     if (find()) {
       vk.vkDestroyPipeline(handle, made->pipeline, nullptr);

@@ -235,13 +235,26 @@ Status VulkanStream::signal(Event& event) {
   GRETA_TRY(not_capturing("signal"));
   auto* state = static_cast<VulkanEvent*>(event.handle);
   if (!state) return fail(Code::Argument, "signal: the event was not created");
-  if (state->query) {
-    GRETA_TRY(begin());
-    device_.vk.vkCmdResetQueryPool(commands_, state->query, 0, 1);
-    device_.vk.vkCmdWriteTimestamp2(commands_, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, state->query, 0);
-  }
+  if (state->query) GRETA_TRY(write_time(*state));
   GRETA_TRY(seal(true));
   device_.queue.set_event(*state, {timeline_, value_});
+  return {};
+}
+
+// A batch for each of the hundreds of events of a profiled step would cost more than what is measured.
+Status VulkanStream::stamp(Event& event) {
+  auto* state = static_cast<VulkanEvent*>(event.handle);
+  if (!state || !state->query) return signal(event);
+  GRETA_TRY(not_capturing("stamp"));
+  GRETA_TRY(write_time(*state));
+  device_.queue.set_event(*state, {timeline_, value_ + 1});  // of the batch that is open
+  return {};
+}
+
+Status VulkanStream::write_time(const VulkanEvent& event) {
+  GRETA_TRY(begin());
+  device_.vk.vkCmdResetQueryPool(commands_, event.query, 0, 1);
+  device_.vk.vkCmdWriteTimestamp2(commands_, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, event.query, 0);
   return {};
 }
 

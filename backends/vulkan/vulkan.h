@@ -24,10 +24,10 @@ class VulkanDevice;
 struct VulkanBuffer {
   VkBuffer buffer = VK_NULL_HANDLE;
   VkDeviceMemory memory = VK_NULL_HANDLE;
-  uint64_t bytes = 0;     // of the memory
-  bool counted = false;   // in what the device has used
+  uint64_t bytes = 0;      // of the memory
+  bool counted = false;    // in what the device has used
   bool read_only = false;  // it consists of host pages that are only read
-  uint64_t first = 0;     // imported: bytes before the first one that was asked for
+  uint64_t first = 0;      // imported: bytes before the first one that was asked for
 };
 
 // What Kernel::handle points to. All loads of the same code and constants share it.
@@ -88,8 +88,8 @@ class VulkanQueue : public HeldQueue<VulkanBatch> {
   Status submit(std::vector<VulkanBatch>& batches);  // leaves `batches` empty
   // Blocks until the point is reached. For `patience_ns` the thread looks again and again.
   Status wait(const VulkanPoint& point, uint64_t patience_ns = 0);
-  void close(VulkanTimeline& timeline);              // drops what is held back of a stream that ends
-  void wait_idle();  // blocks until all submitted work is done, or the device is lost
+  void close(VulkanTimeline& timeline);  // drops what is held back of a stream that ends
+  void wait_idle();                      // blocks until all submitted work is done, or the device is lost
 
   bool reached(const VulkanPoint& point);
 
@@ -115,6 +115,7 @@ class VulkanStream final : public Stream {
   Status fill(const Slice& to, uint32_t word) override;
   Status barrier() override;
   Status signal(Event& event) override;
+  Status stamp(Event& event) override;
   Status wait_for(const Event& event) override;
   Status wait_for_host(uint64_t number) override;
   Status let_go(uint64_t number) override;
@@ -143,6 +144,7 @@ class VulkanStream final : public Stream {
   void open_chain();
   Status fill_chain(VulkanChain& chain);
   Status not_capturing(const char* what) const;
+  Status write_time(const VulkanEvent& event);
   Status begin();  // makes commands_ ready to record into
   Status take_buffer(VkCommandBuffer* out);
   Status close();              // ends commands_
@@ -192,6 +194,8 @@ class VulkanDevice final : public Device {
   Status create_stream(Stream** out) override;
   Status create_event(Event* out, bool timed) override;
   Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) override;
+  Status host_ns(const Event& event, uint64_t* out, uint64_t* error_ns) override;
+  Status describe_code(const KernelCode& code, std::string* out) override;
   void destroy(Event& event) override;
   void destroy(Graph& graph) override;
   void discard(std::unique_ptr<VulkanGraph> graph);  // none of its command buffers may be pending
@@ -233,8 +237,10 @@ class VulkanDevice final : public Device {
   Status import_pages(const void* pages, uint64_t bytes, bool writable, Buffer* out);
   Status import_memory(uint64_t address, bool writable, VulkanBuffer* out);
   uint64_t address_of(const VulkanBuffer& buffer) const;
-  Status create_pipeline(const KernelCode& code, VkPipeline* out);
-  Status nanoseconds(const VulkanEvent& event, const char* which, uint64_t* out);
+  Status create_pipeline(const KernelCode& code, VkPipelineCreateFlags flags, VkPipeline* out);
+  Status describe_pipeline(VkPipeline pipeline, std::string* out);
+  uint64_t ticks_mask() const;  // the bits that the device's clock has
+  Status ticks(const VulkanEvent& event, const char* which, uint64_t* out);
   void destroy_buffer(VulkanBuffer& buffer);
 
   Status open_pipeline_cache(const DeviceOptions& options);

@@ -59,11 +59,11 @@ Status GretaGraph::run(Stream& stream, std::span<Event> events) const {
   for (const Command& command : commands_) {
     if (command.barrier_before) {
       GRETA_TRY(stream.barrier());
-      GRETA_TRY(stream.signal(events[next++]));
+      GRETA_TRY(stream.stamp(events[next++]));
     }
     GRETA_TRY(record(command, stream));
   }
-  return stream.signal(events[next]);
+  return stream.stamp(events[next]);
 }
 
 Status GretaGraph::time_commands(Stream& stream, Device& device, std::vector<uint64_t>* ns) const {

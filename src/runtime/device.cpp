@@ -109,6 +109,14 @@ Status Device::share_host(void*, uint64_t, Buffer*) {
   return fail(Code::Unsupported, "%s shares no memory with the host", info().name);
 }
 
+Status Device::host_ns(const Event&, uint64_t*, uint64_t*) {
+  return fail(Code::Unsupported, "nothing relates the clock of %s to the host's", info().name);
+}
+
+Status Device::describe_code(const KernelCode&, std::string*) {
+  return fail(Code::Unsupported, "%s tells nothing of its machine code", info().name);
+}
+
 bool shares_pages(Device& device) {
   constexpr uint32_t kWord = 0x5ea1ed;
   const uint64_t bytes = page_bytes();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <new>
 #include <span>
+#include <string>
 
 #include "platform/platform.h"
 #include "runtime/gfx_family.h"
@@ -146,6 +147,9 @@ class Stream {
   virtual Status let_go(uint64_t number);
   // Waits look again and again for so long before the thread sleeps, which wakes late.
   virtual void set_patience(uint64_t ns) { (void)ns; }
+  // As signal(), for an event of which only the time is wanted: whoever waits for it may wait for all that is
+  // submitted with it. It is cheaper on some devices.
+  virtual Status stamp(Event& event) { return signal(event); }
 };
 
 // Abandons at its end what was recorded while it lived, unless that is kept.
@@ -191,6 +195,12 @@ class Device {
   virtual Status create_event(Event* out, bool timed = true) = 0;  // only timed events have an elapsed_ns
   // Both events must have been signalled and waited for.
   virtual Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) = 0;
+  // When a timed event was signalled by now_ns(), and by how much that may be wrong. Fails with Unsupported
+  // where nothing relates the device's clock to the host's.
+  virtual Status host_ns(const Event& event, uint64_t* out, uint64_t* error_ns);
+  // What the driver tells of the machine code that it makes: "Register Count 64, Stack Size 0". Fails with
+  // Unsupported where it tells nothing. It may compile the kernel anew.
+  virtual Status describe_code(const KernelCode& code, std::string* out);
   virtual void destroy(Event& event) = 0;
   virtual void destroy(Graph& graph) = 0;
   // Makes a buffer of whole pages of this process, which several devices and the host may read and write in

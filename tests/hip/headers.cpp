@@ -57,6 +57,8 @@ static_assert(kHipSuccess == int(hipSuccess) && kHipInvalidValue == int(hipError
 static_assert(kHipOutOfMemory == int(hipErrorOutOfMemory) && kHipInvalidImage == int(hipErrorInvalidImage));
 static_assert(kHipNoBinaryForGpu == int(hipErrorNoBinaryForGpu) && kHipNotReady == int(hipErrorNotReady));
 static_assert(kHipFunctionSharedBytes == int(HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));
+static_assert(kHipFunctionPrivateBytes == int(HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES));
+static_assert(kHipFunctionRegisters == int(HIP_FUNC_ATTRIBUTE_NUM_REGS));
 static_assert(kHipUncorrectableMemory == int(hipErrorECCNotCorrectable));
 static_assert(kHipIllegalAddress == int(hipErrorIllegalAddress) && kHipUnknown == int(hipErrorUnknown));
 static_assert(kHipLaunchTimeOut == int(hipErrorLaunchTimeOut));

@@ -108,6 +108,7 @@ static KernelMetadata read_kernel(const Value& from) {
   kernel.shared_bytes = from[".group_segment_fixed_size"].number;
   kernel.max_threads = from[".max_flat_workgroup_size"].number;
   kernel.wave = from[".wavefront_size"].number;
+  kernel.vgprs = from[".vgpr_count"].number;
   kernel.vgpr_spills = from[".vgpr_spill_count"].number;
   kernel.sgpr_spills = from[".sgpr_spill_count"].number;
   kernel.private_bytes = from[".private_segment_fixed_size"].number;

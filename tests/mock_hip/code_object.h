@@ -16,7 +16,7 @@ struct KernelMetadata {
   std::string name, symbol;
   std::vector<KernelArgument> arguments;
   uint64_t kernarg_bytes = 0, shared_bytes = 0, max_threads = 0, wave = 0;
-  uint64_t vgpr_spills = 0, sgpr_spills = 0, private_bytes = 0;
+  uint64_t vgprs = 0, vgpr_spills = 0, sgpr_spills = 0, private_bytes = 0;
 };
 
 struct CodeObject {

@@ -23,7 +23,7 @@
 
 namespace mock_hip {
 
-constexpr int kFunctionSharedBytes = 1;
+constexpr int kFunctionSharedBytes = 1, kFunctionPrivateBytes = 3, kFunctionRegisters = 4;
 
 static int version_number() { return int(number("MOCK_HIP_VERSION", 71526333)); }
 
@@ -380,8 +380,12 @@ API int hipModuleGetFunction(void** function, void* module, const char* name) {
 
 API int hipFuncGetAttribute(int* value, int attribute, const void* function) {
   ENTER("hipFuncGetAttribute");
-  if (attribute != kFunctionSharedBytes) return refuse(kInvalidValue, "hipFuncGetAttribute: an attribute");
-  *value = int(static_cast<const Function*>(function)->metadata->shared_bytes);
+  const KernelMetadata& metadata = *static_cast<const Function*>(function)->metadata;
+  const uint64_t of[] = {0, metadata.shared_bytes, 0, metadata.private_bytes, metadata.vgprs};
+  if (attribute != kFunctionSharedBytes && attribute != kFunctionPrivateBytes &&
+      attribute != kFunctionRegisters)
+    return refuse(kInvalidValue, "hipFuncGetAttribute: an attribute");
+  *value = int(of[attribute]);
   return kSuccess;
 }
 

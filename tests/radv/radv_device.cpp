@@ -30,11 +30,8 @@ Status RadvDevice::open() {
 }
 
 Status RadvDevice::create_device() {
-  FeatureChain features(physical_.has_matrix);
+  FeatureChain features(physical_);
   enable_features(instance_, physical_, &features);
-  auto executables = tagged<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR, &features.core);
-  executables.pipelineExecutableInfo = VK_TRUE;
   std::vector<const char*> extensions = {VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME};
   if (physical_.has_matrix) extensions.push_back(kCooperativeMatrixExtension);
   const float priority = 1;
@@ -42,7 +39,7 @@ Status RadvDevice::create_device() {
   queue.queueFamilyIndex = physical_.queue_family;
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
-  auto info = tagged<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &executables);
+  auto info = tagged<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features.core);
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
   info.enabledExtensionCount = uint32_t(extensions.size());

@@ -26,6 +26,12 @@ class ForwardingDevice : public Device {
   Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) override {
     return inner_.elapsed_ns(from, to, out);
   }
+  Status host_ns(const Event& event, uint64_t* out, uint64_t* error_ns) override {
+    return inner_.host_ns(event, out, error_ns);
+  }
+  Status describe_code(const KernelCode& code, std::string* out) override {
+    return inner_.describe_code(code, out);
+  }
   void destroy(Event& event) override { inner_.destroy(event); }
   void destroy(Graph& graph) override { inner_.destroy(graph); }
 

@@ -27,7 +27,8 @@ Status LaunchClock::record(const GretaGraph& graph, const Step& step, Stream& st
 }
 
 // Narrows the host's time at which the first event of all was: the step's first event came after its
-// submission, its last one before the host saw the end. `device_ns_` is the time of the last one.
+// submission, its last one before the host saw the end. `device_ns_` is the time of the last one. Where the
+// driver relates the clocks, what it tells of this step counts in place of what earlier ones have told.
 Status LaunchClock::relate(const Set& set, uint64_t end_ns) {
   uint64_t gap = 0, length = 0;
   const Event& first = set.events[0];
@@ -37,6 +38,14 @@ Status LaunchClock::relate(const Set& set, uint64_t end_ns) {
   const int64_t earliest = int64_t(set.step.begun_ns) - int64_t(device_ns_);
   device_ns_ += length;
   const int64_t latest = int64_t(end_ns) - int64_t(device_ns_);
+  uint64_t told = 0, error_ns = 0;
+  if (device_.host_ns(set.last(), &told, &error_ns).ok()) {
+    const int64_t middle = int64_t(told) - int64_t(device_ns_);
+    latest_ = std::min(latest, std::max(middle + int64_t(error_ns), earliest));
+    earliest_ = std::min(latest_, std::max(middle - int64_t(error_ns), earliest));
+    return {};
+  }
+  clear_error_text();
   earliest_ = related_ ? std::max(earliest_, earliest) : earliest;
   latest_ = related_ ? std::min(latest_, latest) : latest;
   related_ = true;

@@ -10,8 +10,9 @@ namespace greta {
 // Records a plan with an event where each of its barriers stands, and reads the events when the step is done.
 // No barrier is added. Launches between two barriers may overlap, so they are told together.
 //
-// A device's clock is related to the host's by what must be so: a step does not begin before it is submitted,
-// and it has ended when the host sees that it has.
+// A device's clock is related to the host's by the driver where it can (Device::host_ns), and in any case by
+// what must be so: a step does not begin before it is submitted, and it has ended when the host sees that it
+// has.
 class LaunchClock {
  public:
   LaunchClock(Device& device, uint32_t number, uint32_t sets)

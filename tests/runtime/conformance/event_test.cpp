@@ -17,13 +17,16 @@ TEST_CASE("events time what lies between them", "[runtime]") {
   uint64_t first = 0, second = 0, both = 0;
   CHECK(device->elapsed_ns(before.event, after.event, &both).code == Code::Argument);
   CHECK(device->elapsed_ns(Event{}, after.event, &both).code == Code::Argument);
-  for (uint32_t round = 0; round < 2; ++round) {
-    REQUIRE(stream->signal(before.event).ok());
+  for (uint32_t round = 0; round < 4; ++round) {
+    const auto signal = [&](Event& event) {
+      REQUIRE((round < 2 ? stream->signal(event) : stream->stamp(event)).ok());
+    };
+    signal(before.event);
     REQUIRE(kernels.write_index(*stream, a.all(), 1).ok());
-    REQUIRE(stream->signal(between.event).ok());
+    signal(between.event);
     REQUIRE(stream->barrier().ok());
     REQUIRE(kernels.write_index(*stream, a.all(), 2).ok());
-    REQUIRE(stream->signal(after.event).ok());
+    signal(after.event);
     REQUIRE(stream->wait().ok());
     REQUIRE(device->elapsed_ns(before.event, between.event, &first).ok());
     REQUIRE(device->elapsed_ns(between.event, after.event, &second).ok());
@@ -32,6 +35,41 @@ TEST_CASE("events time what lies between them", "[runtime]") {
     CHECK(std::max(first + second, both) - std::min(first + second, both) <= both >> 22);
     if (which.computes) CHECK(first > 0);
   }
+}
+
+TEST_CASE("an event lies where the host's clock was, if the device's is related to that", "[runtime]") {
+  FOR_EACH_DEVICE(which);
+  const OpenDevice device = which.open();
+  const auto stream = new_stream(*device);
+  OwnedEvent event(*device);
+  uint64_t at = 0, error = 0;
+  CHECK_FALSE(device->host_ns(event.event, &at, &error).ok());  // it was not signalled
+  for (uint32_t round = 0; round < 3; ++round) {
+    const uint64_t before = now_ns();
+    REQUIRE(stream->stamp(event.event).ok());
+    REQUIRE(stream->wait().ok());
+    const Status told = device->host_ns(event.event, &at, &error);
+    const uint64_t after = now_ns();
+    if (told.code == Code::Unsupported) return;
+    REQUIRE(told.ok());
+    CHECK(at + error >= before);
+    CHECK(at <= after + error);
+    CHECK(error < 1'000'000'000);
+  }
+}
+
+TEST_CASE("what is abandoned leaves an event that can be stamped again", "[runtime]") {
+  FOR_EACH_DEVICE(which);
+  const OpenDevice device = which.open();
+  const auto stream = new_stream(*device);
+  OwnedEvent first(*device), last(*device);
+  REQUIRE(stream->stamp(first.event).ok());
+  stream->abandon();
+  REQUIRE(stream->stamp(first.event).ok());
+  REQUIRE(stream->stamp(last.event).ok());
+  REQUIRE(stream->wait(last.event).ok());
+  uint64_t ns = 0;
+  CHECK(device->elapsed_ns(first.event, last.event, &ns).ok());
 }
 
 TEST_CASE("an event that was never signalled holds nobody up", "[runtime]") {
