@@ -1989,6 +1989,8 @@ typedef struct greta_plan_launch {
                               * higher rank, with the reasons why they do not fit; highest ranks first. */
   uint32_t passed_count;
   uint32_t reserved;
+  const char* machine_code;  /* With greta_plan_options.machine_code: what the driver tells, in its own names:
+                              * "Register Count 64, Stack Size 0"; "" where it tells nothing. */
 } greta_plan_launch;
 
 typedef struct greta_plan_options {
@@ -1996,7 +1998,8 @@ typedef struct greta_plan_options {
   uint32_t tokens;           /* Tokens of the step, all of one sequence, the last of which gives the next
                               * token; 0: 1, a step of generation. At most greta_memory_plan.step_tokens. */
   uint32_t depth;            /* Tokens of the sequence that were read before. */
-  uint32_t reserved;         /* 0. */
+  uint32_t machine_code;     /* 1: also ask the driver of a GPU for the registers of each kernel, for which it
+                              * compiles them. */
   const greta_executor_options* executor;  /* NULL: the defaults. */
   const greta_placement* placement;        /* Of several devices; NULL: by memory. */
 
@@ -2127,6 +2130,8 @@ typedef struct greta_kernel_result {
   double ratio, low, high;   /* Of given_ns to ns: median and 95 % interval; 0 without `code`. */
   double error;              /* NMSE of the timed launch against the plain kernels. */
   uint64_t bytes, flops;     /* That a launch must move and compute. */
+  char machine_code[256];    /* Of the timed kernel, of `code` if that is set: "Register Count 64, Stack Size
+                              * 0", in the driver's names; "" where it tells nothing. */
 } greta_kernel_result;
 
 /* Checks one kernel of the runtime's first device against float64 arithmetic, as greta_runtime_selftest does

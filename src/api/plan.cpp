@@ -22,6 +22,7 @@ static bool report_launch(const greta_plan_options& options, uint32_t device, co
   launch.flops = from.cost.flops;
   launch.passed = passed.data();
   launch.passed_count = uint32_t(passed.size());
+  launch.machine_code = from.machine_code.c_str();
   return !call_back("on_launch", [&] { return options.on_launch(options.user, &launch); });
 }
 
@@ -33,7 +34,8 @@ greta_status greta_plan_explain(greta_runtime* runtime, const greta_file* file,
     GRETA_TRY(need(given, "options"));
     greta_plan_options o;
     GRETA_TRY(read_options(given, &o));
-    GRETA_TRY(check_reserved(o.reserved));
+    ExplainedStep step{o.tokens ? o.tokens : 1, o.depth};
+    GRETA_TRY(read_flag(o.machine_code, "machine_code", &step.machine_code));
     if (!o.on_launch) return fail(Code::Argument, "on_launch is NULL");
     ExecutorOptions executor;
     GRETA_TRY(read_executor_options(o.executor, &executor));
@@ -42,9 +44,8 @@ greta_status greta_plan_explain(greta_runtime* runtime, const greta_file* file,
     Model model;
     GRETA_TRY(describe_placed(*runtime, std::move(source), o.placement, executor, Log{}, &model));
     const std::vector<uint64_t> free = beside_weights(model, runtime->free_bytes(model));
-    return explain_step(model, executor, free, {o.tokens ? o.tokens : 1, o.depth},
-                        [&](const ExplainedLaunch& launch) {
-                          return report_launch(o, model.devices[launch.device].number, launch);
-                        });
+    return explain_step(model, executor, free, step, [&](const ExplainedLaunch& launch) {
+      return report_launch(o, model.devices[launch.device].number, launch);
+    });
   });
 }

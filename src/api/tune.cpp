@@ -169,6 +169,7 @@ greta_status greta_runtime_try_kernel(greta_runtime* runtime, const greta_kernel
     result.rounds = uint32_t(tried.built_ns.size());
     format_text(result.failure, sizeof result.failure, "%s",
                 tried.failure.empty() ? tried.untimed.c_str() : tried.failure.c_str());
+    format_text(result.machine_code, sizeof result.machine_code, "%s", tried.machine_code.c_str());
     result.ns = median(tried.built_ns);
     result.given_ns = median(tried.given_ns);
     if (Ratio ratio; ratio_of(tried.given_ns, tried.built_ns, &ratio))

@@ -61,6 +61,8 @@ Status time_both(Device& device, const KernelTry& wanted, const KernelRow& row, 
   Attempt built, other;
   GRETA_TRY(trial.prepare(row, splits, &built));
   if (given) GRETA_TRY(trial.prepare(*given, splits, &other));
+  const Attempt& tried = given ? other : built;
+  GRETA_TRY(MachineCodes(device).of(tried.row, tried.launches[0], &out->machine_code));
   GRETA_TRY(trial.prove(given ? other : built, &out->error));
   for (uint32_t round = 0; round < kTriedRounds + 1; ++round) {  // the first one is not counted
     uint64_t built_ns = 0, given_ns = 0;

@@ -21,6 +21,7 @@ struct KernelTried {
   std::vector<uint64_t> built_ns, given_ns;  // of a launch in each round; without code given_ns is empty
   double error = 0;                          // NMSE of the timed launch against the plain kernels
   uint64_t bytes = 0, flops = 0;             // of a launch
+  std::string machine_code;                  // what the driver tells of what was timed; "" if nothing
 };
 
 // Fails with Argument if there is no such kernel, and with Unsupported if the driver refuses the code.

@@ -150,8 +150,7 @@ Status Harness::prepare(std::span<const Call> calls, const KernelRow& row, uint3
                         std::span<const uint32_t> more) {
   *out = {};
   make_launch(calls, row, bucket, &info(), out);
-  uint32_t fields[kMaxConstants + 1];
-  std::vector<uint32_t> constants(fields, fields + kernel_constants(row, out->fields(), fields));
+  std::vector<uint32_t> constants = constants_of(row, *out);
   constants.insert(constants.end(), more.begin(), more.end());
   for (const Loaded& loaded : kernels_)
     if (loaded.code == row.code.name && loaded.target == row.target && loaded.constants == constants) {

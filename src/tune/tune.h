@@ -2,6 +2,10 @@
 // table names; else the one with the highest rank, then the one whose tile fits best. Also measures what a
 // device can reach.
 #pragma once
+#include <map>
+#include <string>
+#include <vector>
+
 #include "tune/matrices.h"
 #include "tune/rows.h"
 #include "tune/table_file.h"
@@ -30,5 +34,20 @@ Status measure_bandwidth(Device& device, uint64_t* out_bytes_per_second);
 // works in registers. The result is the best of a few rounds of 5 to 20 ms. It takes a third of a second on a
 // GPU, and less on a processor.
 Status measure_arithmetic(Device& device, uint64_t* out_flops_per_second);
+
+// The specialization constants of the row's kernel for this launch.
+std::vector<uint32_t> constants_of(const KernelRow& row, const Launch& launch);
+
+// Asks a driver for the registers of kernels, once for each.
+class MachineCodes {
+ public:
+  explicit MachineCodes(Device& device) : device_(device) {}
+  // "Register Count 64, Stack Size 0", in the driver's names; "" where it tells nothing.
+  Status of(const KernelRow& row, const Launch& launch, std::string* out);
+
+ private:
+  Device& device_;
+  std::map<std::pair<const KernelRow*, std::vector<uint32_t>>, std::string> known_;
+};
 
 }  // namespace greta

@@ -10,7 +10,8 @@
   } while (0)
 
 typedef struct Seen {
-  uint32_t launches, attentions, stages, out_of_order, without_reason, of_lower_rank, passed, stop_after;
+  uint32_t launches, attentions, stages, out_of_order, without_reason, of_lower_rank, passed, stop_after,
+      told;
   uint64_t bytes, flops;
   char last_stage[32];
 } Seen;
@@ -27,6 +28,7 @@ static int look(void* user, const greta_plan_launch* launch) {
     seen->of_lower_rank += launch->passed[i].rank <= launch->rank;
   }
   seen->passed += launch->passed_count;
+  seen->told += launch->machine_code[0] != 0;
   snprintf(seen->last_stage, sizeof seen->last_stage, "%s", launch->stage);
   return ++seen->launches == seen->stop_after;
 }
@@ -69,8 +71,10 @@ int main(int count, char** arguments) {
   CHECK(greta_plan_explain(runtime, file, NULL) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_plan_explain(runtime, file, &options) == GRETA_ERROR_ARGUMENT);
   CHECK(strstr(greta_error_text(), "on_launch is NULL"));
-  options.on_launch = look, options.user = &few, options.reserved = 1;
-  CHECK(greta_plan_explain(runtime, file, &options) == GRETA_ERROR_UNSUPPORTED);
+  options.on_launch = look, options.user = &few, options.machine_code = 2;
+  CHECK(greta_plan_explain(runtime, file, &options) == GRETA_ERROR_ARGUMENT);
+  options.machine_code = 1; /* kernels of the CPU are functions, of which no driver tells anything */
+  CHECK(greta_plan_explain(runtime, file, &options) == GRETA_OK && few.launches > 0 && few.told == 0);
   CHECK(explain(runtime, file, 513, 0, &few) == GRETA_ERROR_ARGUMENT);
   CHECK(explain(runtime, file, 1, 1u << 30, &few) == GRETA_ERROR_FULL);
   CHECK(few.launches == 0);

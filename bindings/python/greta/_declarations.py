@@ -1429,6 +1429,7 @@ class greta_plan_launch(Structure):
     passed: Any
     passed_count: int
     reserved: int
+    machine_code: Text | None
     _fields_ = [
         ("struct_size", c_uint32),
         ("device", c_uint32),
@@ -1445,6 +1446,7 @@ class greta_plan_launch(Structure):
         ("passed", POINTER(greta_plan_passed)),
         ("passed_count", c_uint32),
         ("reserved", c_uint32),
+        ("machine_code", c_char_p),
     ]
 
 
@@ -1452,7 +1454,7 @@ class greta_plan_options(Structure):
     struct_size: int
     tokens: int
     depth: int
-    reserved: int
+    machine_code: int
     executor: Any
     placement: Any
     on_launch: Any
@@ -1461,7 +1463,7 @@ class greta_plan_options(Structure):
         ("struct_size", c_uint32),
         ("tokens", c_uint32),
         ("depth", c_uint32),
-        ("reserved", c_uint32),
+        ("machine_code", c_uint32),
         ("executor", POINTER(greta_executor_options)),
         ("placement", POINTER(greta_placement)),
         ("on_launch", CFUNCTYPE(c_int, c_void_p, POINTER(greta_plan_launch))),
@@ -1617,6 +1619,7 @@ class greta_kernel_result(Structure):
     error: float
     bytes: int
     flops: int
+    machine_code: Text
     _fields_ = [
         ("struct_size", c_uint32),
         ("passed", c_uint32),
@@ -1632,6 +1635,7 @@ class greta_kernel_result(Structure):
         ("error", c_double),
         ("bytes", c_uint64),
         ("flops", c_uint64),
+        ("machine_code", c_char * 256),
     ]
 
 

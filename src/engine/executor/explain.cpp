@@ -100,8 +100,11 @@ Status explain_step(const Model& model, ExecutorOptions options, Executor::FreeB
                     const ExplainedStep& step, const std::function<bool(const ExplainedLaunch&)>& visit) {
   uint32_t stages = 0;
   const auto tell = [&](const Segment& segment, const GretaGraph& graph) -> Status {
+    MachineCodes codes(*model.devices[segment.device].device);
     for (const GretaGraph::Command& command : graph.commands()) {
       ExplainedLaunch launch = explain(command, model.devices[segment.device].filter, step);
+      if (step.machine_code && command.row)
+        GRETA_TRY(codes.of(*command.row, command.launch, &launch.machine_code));
       launch.device = segment.device;
       launch.stage += stages;
       if (!visit(launch)) return fail(Code::Cancelled, "the callback stopped the plan");

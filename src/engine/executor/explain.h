@@ -8,6 +8,7 @@ namespace greta {
 // gives the next token.
 struct ExplainedStep {
   uint32_t tokens = 1, depth = 0;
+  bool machine_code = false;  // drivers are asked for that of the kernels
 };
 
 // A launch or a copy of its plan. Texts live as long as the call that hands them out.
@@ -26,6 +27,7 @@ struct ExplainedLaunch {
   uint32_t rank = 0, splits = 1, groups[3] = {1, 1, 1};
   Cost cost;
   std::vector<PassedOver> passed_over;
+  std::string machine_code;  // what the driver tells of it; "" if nothing
 };
 
 // Hands out the launches in their order, until `visit` returns false. The model need not be loaded.

@@ -21,6 +21,7 @@ struct InfoOptions {
   bool json = false;
   bool plan = false;  // of a step
   uint32_t tokens = 1, depth = 0;
+  bool registers = false;
   std::string output;  // "": text, or what --json says
 };
 
@@ -400,8 +401,9 @@ Json as_json(const Contents& contents) {
 int explain(const InfoOptions& options, const std::string& path, const greta_file* file) {
   const greta_executor_options executor = executor_of(options, trained_context(file));
   const Runtime runtime = open_runtime(options.engine.device, path, executor);
-  const StepPlan plan =
-      read_step_plan(runtime.get(), file, options.engine.device, executor, options.tokens, options.depth);
+  StepPlan plan = read_step_plan(runtime.get(), file, options.engine.device, executor, options.tokens,
+                                 options.depth, options.registers);
+  measure_roofs(runtime.get(), &plan);
   if (options.output == "svg") {
     const greta_device_info device = describe(runtime.get());
     const std::string name = path.substr(path.find_last_of('/') + 1);
@@ -444,6 +446,8 @@ Action info_command(CLI::App& app) {
       ->type_name("N")
       ->check(in_range(int64_t{0}, INT32_MAX))
       ->capture_default_str();
+  app.add_flag("--registers", options->registers,
+               "with --plan: also ask the driver for the registers of kernels, for which it compiles them");
   app.add_option("-o,--output", options->output, "form of the output; svg, with --plan: a picture")
       ->type_name("FORM")
       ->check(one_of({"text", "json", "svg"}));

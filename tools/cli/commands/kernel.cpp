@@ -36,6 +36,7 @@ std::string words(const greta_kernel_result& r, const KernelOptions& options) {
   std::string text = format("right, %u rows of the table in %llu launches\n", r.kernels,
                             static_cast<unsigned long long>(r.launches));
   if (!r.rounds) return options.shape.empty() ? text : text + "not timed: " + printable(r.failure) + "\n";
+  if (*r.machine_code) text += "code      " + printable(r.machine_code) + "\n";
   text += "built in  " + rates(r, r.ns) + "\n";
   if (!options.code.empty()) {
     text += "the file  " + rates(r, r.given_ns) + "\n";
@@ -73,6 +74,7 @@ int kernel(const KernelOptions& options) {
                    {"low", result.low},
                    {"high", result.high},
                    {"nmse", result.error},
+                   {"machine_code", result.machine_code},
                    {"bytes", result.bytes},
                    {"flops", result.flops}}));
   else

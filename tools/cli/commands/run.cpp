@@ -66,9 +66,10 @@ void report(const greta_generate_result& result, uint32_t context, bool shift) {
 void tell_plan(const EngineOptions& options, const Engine& engine, size_t prompt_tokens) {
   const File file = open_file(model_path(options.model, false), !options.model.copy);
   const greta_executor_options executor = executor_options(options.context, engine.info.context, 1);
-  write_error(step_plan_text(read_step_plan(engine.runtime.get(), file.get(), options.device, executor, 1,
-                                            static_cast<uint32_t>(prompt_tokens)),
-                             true));
+  StepPlan plan = read_step_plan(engine.runtime.get(), file.get(), options.device, executor, 1,
+                                 static_cast<uint32_t>(prompt_tokens));
+  measure_roofs(engine.runtime.get(), &plan);
+  write_error(step_plan_text(plan, true));
 }
 
 int run(const RunOptions& options) {

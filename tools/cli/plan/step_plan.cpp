@@ -33,6 +33,7 @@ int add_launch(void* user, const greta_plan_launch* launch) {
     first.rank = launch->rank;
     first.splits = launch->splits;
     std::copy_n(launch->groups, 3, first.groups);
+    first.machine_code = launch->machine_code;
     for (uint32_t i = 0; i < launch->passed_count; ++i)
       first.passed.push_back({launch->passed[i].kernel, launch->passed[i].reason, launch->passed[i].rank});
     line = plan->lines.insert(line, first);
@@ -81,7 +82,8 @@ double least_seconds(const StepPlan& plan) {
 }
 
 StepPlan read_step_plan(greta_runtime* runtime, const greta_file* file, const DeviceOptions& device,
-                        const greta_executor_options& executor, uint32_t tokens, uint32_t depth) {
+                        const greta_executor_options& executor, uint32_t tokens, uint32_t depth,
+                        bool machine_code) {
   StepPlan plan;
   plan.tokens = tokens;
   plan.depth = depth;
@@ -90,6 +92,7 @@ StepPlan read_step_plan(greta_runtime* runtime, const greta_file* file, const De
   auto options = sized<greta_plan_options>();
   options.tokens = tokens;
   options.depth = depth;
+  options.machine_code = machine_code ? 1 : 0;
   options.executor = &executor;
   options.placement = greta_runtime_device_count(runtime) > 1 ? &placement : nullptr;
   options.on_launch = add_launch;
@@ -100,9 +103,12 @@ StepPlan read_step_plan(greta_runtime* runtime, const greta_file* file, const De
     check(greta_runtime_device(runtime, i, &info));
     plan.devices.emplace_back(info.id);
   }
-  check(greta_runtime_measure_bandwidth(runtime, &plan.roofs.bandwidth));
-  check(greta_runtime_measure_arithmetic(runtime, &plan.roofs.arithmetic));
   return plan;
+}
+
+void measure_roofs(greta_runtime* runtime, StepPlan* plan) {
+  check(greta_runtime_measure_bandwidth(runtime, &plan->roofs.bandwidth));
+  check(greta_runtime_measure_arithmetic(runtime, &plan->roofs.arithmetic));
 }
 
 std::string step_plan_text(const StepPlan& plan, bool reasons) {
@@ -119,6 +125,7 @@ std::string step_plan_text(const StepPlan& plan, bool reasons) {
                    static_cast<double>(line.flops) * 1e-6,
                    known ? format("%.1f", 1e6 * least_seconds(plan, line)).c_str() : "?",
                    known ? bound_text(plan, line) : "not measured");
+    if (!line.machine_code.empty()) text += "    has " + printable(line.machine_code) + "\n";
     if (!reasons) continue;
     if (!line.ops.empty())
       text += format("    computes %s%s%s\n", line.ops.c_str(), line.weight.empty() ? "" : " with ",
@@ -149,6 +156,7 @@ Json step_plan_json(const StepPlan& plan) {
                 {"launches", line.launches}, {"groups", line.groups},
                 {"splits", line.splits},     {"bytes", line.bytes},
                 {"flops", line.flops},       {"passed", passed}};
+    if (!line.machine_code.empty()) one["machine_code"] = line.machine_code;
     if (line.device == 0) {
       one["least_ns"] = 1e9 * least_seconds(plan, line);
       one["bound"] = bound_text(plan, line);

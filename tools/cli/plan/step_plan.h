@@ -21,6 +21,7 @@ struct PlanLine {
   uint32_t groups[3] = {1, 1, 1};
   uint64_t bytes = 0, flops = 0;  // of all of them
   std::vector<Passed> passed;
+  std::string machine_code;  // registers, where the driver tells
 };
 
 struct StepPlan {
@@ -31,10 +32,12 @@ struct StepPlan {
   std::vector<std::string> devices;
 };
 
-// Asks for the plan of a step of `tokens` tokens behind `depth` others, and measures the first device's
-// roofs.
+// Asks for the plan of a step of `tokens` tokens behind `depth` others. `machine_code` also asks drivers for
+// registers, for which they compile its kernels.
 StepPlan read_step_plan(greta_runtime* runtime, const greta_file* file, const DeviceOptions& device,
-                        const greta_executor_options& executor, uint32_t tokens, uint32_t depth);
+                        const greta_executor_options& executor, uint32_t tokens, uint32_t depth,
+                        bool machine_code = false);
+void measure_roofs(greta_runtime* runtime, StepPlan* plan);  // of the first device
 
 // The time at the roof that binds a line, or that of the whole step, one line after the other; 0 for lines on
 // devices whose roofs are not measured.
