@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "tune/built_in_tables.h"
+
 namespace greta {
 
 constexpr uint64_t kMostTableBytes = 64u << 20, kMostNoteBytes = 1u << 20;
@@ -41,6 +43,7 @@ TableFile::~TableFile() {
   if (lock_ >= 0) close(lock_);
 }
 
+// Without a file it is the table that was compiled in, if there is one.
 void TableFile::read(TuningTable* out, std::string* why) const {
   *out = {};
   why->clear();
@@ -51,6 +54,8 @@ void TableFile::read(TuningTable* out, std::string* why) const {
     *why = "tuning table " + path_ +
            " is not used: " + (whole ? "it is the table of another device" : error_text());
     clear_error_text();
+  } else if (find_table(built_in_tables(), of_, out)) {
+    return;
   } else {
     const std::string device = folder_ + "/" + table_name_of_device(of_);
     for (const FolderFile& file : list_files(folder_, ".jsonl"))

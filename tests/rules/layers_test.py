@@ -31,6 +31,7 @@ ALSO = {
         "gguf/gguf.h": "it reads models' files",
         "text/text.h": "it turns text into tokens and back",
     },
+    "tune": {"built_in_tables.inc": "written by CMake from the tables that are compiled in"},
 }
 # What src/api/compute may include beside src/api, with the reason.
 COMPUTE = {

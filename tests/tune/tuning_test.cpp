@@ -10,6 +10,7 @@
 #include "selftest/kernel_try.h"
 #include "selftest/trial.h"
 #include "support/test_device.h"
+#include "tune/built_in_tables.h"
 
 using namespace greta;
 using namespace greta::selftest;
@@ -206,6 +207,24 @@ TEST_CASE("tuning files: another driver's and damaged tables are ignored with a 
   CHECK(read.empty());
   CHECK(why.find("damaged") != std::string::npos);
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("tuning files: a table that was compiled in is that of its device alone", "[tune]") {
+  const TableOf here{"cpu", "a processor", "cpu:avx2", "1.0", 2, "00"};
+  TableOf other = here;
+  other.kernels = "01";
+  TuningTable table, read;
+  table.put({"a rows 1", 0, 0, {{{"k", "", 1, 0, 1}, KernelVerdict::Right, "", {1}}}});
+  table.of = other;
+  const std::string of_other = table.text();
+  table.of = here;
+  const std::string text = table.text();
+  const std::string_view texts[] = {"", of_other, std::string_view(text).substr(1), text};
+  REQUIRE(find_table(texts, here, &read));
+  CHECK(read.entries() == table.entries());
+  CHECK_FALSE(find_table({texts, 3}, here, &read));
+  CHECK(read.empty());
+  CHECK(built_in_tables().empty());  // of the builds that are tested
 }
 
 TEST_CASE("tuning files: one tune at a time, and what it left undone is remembered", "[tune]") {
