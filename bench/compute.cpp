@@ -2,8 +2,9 @@
 // greta_compute.h, as CSV behind lines of metadata that begin with #.
 //
 // Presets: smoke (every operation once, small), fill, gemm, linear, rmsnorm, layernorm, softmax, rope,
-// attention, block (a layer of an 8B llama as one graph). Without one it is smoke. --large takes the shapes
-// of GPUs on a processor, too.
+// attention, block (a layer of an 8B llama as one graph), and as in `greta-cli bench` standard (all of
+// these), perf (all, with the shapes of GPUs and 10 runs) and verify (all, 12 runs). Without one it is smoke.
+// --large takes the shapes of GPUs on a processor, too.
 //
 // Times are those of the device, by a timeline; on a processor those of the thread that waits. Weights of few
 // rows rotate over copies that no cache holds. Bytes are what must be moved once: weights, x, y, caches.
@@ -18,6 +19,7 @@ namespace {
 struct Options {
   const char* device = "auto";
   double seconds = 0.5;  // of each case
+  uint32_t runs = 5;     // in these seconds
   bool large = false;
   std::vector<std::string> presets;
 };
@@ -25,12 +27,12 @@ struct Options {
 class Bench {
  public:
   explicit Bench(const Options& options)
-      : rig_(options.device, options.seconds), large_(options.large || rig_.gpu()) {
+      : rig_(options.device, options.seconds, options.runs), large_(options.large || rig_.gpu()) {
     const uint32_t version = greta_version();
     printf("# greta %u.%u.%u, device %s: %s, %s, %s\n", version / 10000, version / 100 % 100, version % 100,
            rig_.info.id, rig_.info.name, rig_.info.arch, rig_.info.driver);
-    printf("# %u units, plain read %.1f GB/s, %.2f s for each case in 5 runs\n", rig_.info.unit_count,
-           rig_.bandwidth() * 1e-9, options.seconds);
+    printf("# %u units, plain read %.1f GB/s, %.2f s for each case in %u runs\n", rig_.info.unit_count,
+           rig_.bandwidth() * 1e-9, options.seconds, options.runs);
     printf("preset,case,calls,us,median_us,gflops,gbytes_s\n");
   }
 
@@ -38,13 +40,17 @@ class Bench {
     static constexpr struct {
       const char* name;
       void (Bench::*run)();
-    } kPresets[] = {{"smoke", &Bench::smoke},         {"fill", &Bench::fill},
-                    {"gemm", &Bench::gemm},           {"linear", &Bench::linear},
-                    {"rmsnorm", &Bench::rmsnorm},     {"layernorm", &Bench::layernorm},
-                    {"softmax", &Bench::softmax},
-                    {"rope", &Bench::rope},           {"elementwise", &Bench::elementwise},
-                    {"attention", &Bench::attention}, {"block", &Bench::block}};
+    } kPresets[] = {
+        {"smoke", &Bench::smoke},         {"fill", &Bench::fill},       {"gemm", &Bench::gemm},
+        {"linear", &Bench::linear},       {"rmsnorm", &Bench::rmsnorm}, {"layernorm", &Bench::layernorm},
+        {"softmax", &Bench::softmax},     {"rope", &Bench::rope},       {"elementwise", &Bench::elementwise},
+        {"attention", &Bench::attention}, {"block", &Bench::block}};
     preset_ = preset;
+    if (preset == "standard" || preset == "perf" || preset == "verify") {
+      for (const auto& each : kPresets)
+        if (each.run != &Bench::smoke) (this->*each.run)();
+      return true;
+    }
     for (const auto& each : kPresets)
       if (preset == each.name) {
         (this->*each.run)();
@@ -279,6 +285,10 @@ bool read_options(int count, char** words, Options* out) {
     }
   }
   if (out->presets.empty()) out->presets = {"smoke"};
+  for (const std::string& preset : out->presets) {
+    if (preset == "perf") out->large = true, out->runs = 10;
+    if (preset == "verify") out->runs = 12;
+  }
   return out->seconds > 0;
 }
 

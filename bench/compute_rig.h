@@ -25,7 +25,7 @@ struct Work {
 
 class Rig {
  public:
-  explicit Rig(const char* name, double seconds) : seconds_(seconds) {
+  Rig(const char* name, double seconds, uint32_t runs) : seconds_(seconds), runs_(runs) {
     auto options = sized<greta_runtime_options>();
     options.device = name;
     must(greta_runtime_open(&options, &runtime_));
@@ -104,14 +104,13 @@ class Rig {
     uint32_t calls;
   };
   Times time(const std::function<void(uint32_t)>& record) {
-    constexpr int kRuns = 5;
     double first = run(record, 1);
     first = run(record, 1);
-    const auto calls = uint32_t(std::clamp(seconds_ / kRuns / first, 1.0, 2000.0));
+    const auto calls = uint32_t(std::clamp(seconds_ / runs_ / first, 1.0, 2000.0));
     std::vector<double> all;
-    for (int r = 0; r < kRuns; ++r) all.push_back(run(record, calls) / calls);
+    for (uint32_t r = 0; r < runs_; ++r) all.push_back(run(record, calls) / calls);
     std::sort(all.begin(), all.end());
-    return {all.front(), all[kRuns / 2], calls};
+    return {all.front(), all[runs_ / 2], calls};
   }
 
   greta_compute* compute = nullptr;
@@ -132,6 +131,7 @@ class Rig {
   }
 
   const double seconds_;
+  const uint32_t runs_;
   greta_runtime* runtime_ = nullptr;
   greta_timeline timeline_ = {};
   uint64_t signal_ = 0;

@@ -1,8 +1,10 @@
 // greta-bench-gemm [-d DEVICE] [-t TYPE] [-y TYPE] [--turned A|B|AB] [--tiles] [--only TEXT] [M N K ...]:
 // times general products y[M][N] = A[M][K] . B[K][N] as greta_gemm runs them, and checks some results in
 // float64. -t is the type of A and B (f16), -y that of y (f16). --turned: A lies as [K][M], B as [N][K].
-// Without sizes: 1024, 4096 and 8192 cubed. --tiles also times other tiles, groups and schedules than a
-// plan's (GemmBlock in kernels/abi/gemm.h); --only those whose description has this text.
+// Without sizes those of --preset: smoke (256 cubed, once), standard (1024, 4096 and 8192 cubed, 5 rounds;
+// the default), perf (also tall and wide ones, 10 rounds), verify (as standard, 12 rounds). --tiles also
+// times other tiles, groups and schedules than a plan's (GemmBlock in kernels/abi/gemm.h); --only those whose
+// description has this text.
 //
 // A line is CSV: m, n, k, kernel, tile/threads/step/stages/ahead/early/band, us, TFLOP/s, NMSE, what a plan
 // runs. Each launch waits for the one before. Operands stay where they are, so small ones are read from a
@@ -30,6 +32,7 @@ struct Options {
   const char* device = "auto";
   uint32_t type = kGemmF16, y_type = kGemmF16;
   bool a_turned = false, b_turned = false, tiles = false;
+  uint32_t rounds = 5;  // of which the shortest counts
   std::string only;
   std::vector<Size> sizes;
 };
@@ -178,7 +181,7 @@ class Bench {
     GRETA_TRY(harness_->time({&launch, 1}, Harness::Order::Apart, &once));
     const size_t count = size_t(std::clamp<uint64_t>(20'000'000 / std::max<uint64_t>(once, 1), 1, 64));
     const std::vector<Launch> launches(cpu ? 1 : count, launch);
-    GRETA_TRY(harness_->best_time(launches, Harness::Order::Apart, ns, 5));
+    GRETA_TRY(harness_->best_time(launches, Harness::Order::Apart, ns, options_.rounds));
     *ns /= launches.size();
     return check(call.gemm, error);
   }
@@ -238,8 +241,29 @@ bool read_type(const char* word, uint32_t* out) {
   return false;
 }
 
+// The presets of `greta-cli bench`, for these products.
+struct Preset {
+  const char* name;
+  uint32_t rounds;
+  std::vector<uint32_t> sizes;
+};
+
+const Preset* preset_of(const std::string& name) {
+  static const Preset kPresets[] = {
+      {"smoke", 1, {256, 256, 256}},
+      {"standard", 5, {1024, 1024, 1024, 4096, 4096, 4096, 8192, 8192, 8192}},
+      {"perf",
+       10,
+       {1024, 1024, 1024, 4096, 4096, 4096, 8192, 8192, 8192, 512, 14336, 4096, 16384, 512, 4096}},
+      {"verify", 12, {1024, 1024, 1024, 4096, 4096, 4096, 8192, 8192, 8192}}};
+  const auto found =
+      std::find_if(std::begin(kPresets), std::end(kPresets), [&](const Preset& p) { return name == p.name; });
+  return found == std::end(kPresets) ? nullptr : found;
+}
+
 bool read_options(int count, char** words, Options* out) {
   std::vector<uint32_t> numbers;
+  const Preset* preset = preset_of("standard");
   for (int i = 1; i < count; ++i) {
     const std::string word = words[i];
     const char* const next = i + 1 < count ? words[i + 1] : nullptr;
@@ -253,15 +277,19 @@ bool read_options(int count, char** words, Options* out) {
       ++i;
       if (word == "-d")
         out->device = next;
+      else if (word == "--preset" && !(preset = preset_of(next)))
+        return false;
       else if (word == "--only")
         out->only = next;
       else if (word == "--turned")
         out->a_turned = strchr(next, 'A'), out->b_turned = strchr(next, 'B');
-      else if (!(word == "-t" ? read_type(next, &out->type) : word == "-y" && read_type(next, &out->y_type)))
+      else if (word != "--preset" &&
+               !(word == "-t" ? read_type(next, &out->type) : word == "-y" && read_type(next, &out->y_type)))
         return false;
     }
   }
-  if (numbers.empty()) numbers = {1024, 1024, 1024, 4096, 4096, 4096, 8192, 8192, 8192};
+  out->rounds = preset->rounds;
+  if (numbers.empty()) numbers = preset->sizes;
   for (size_t i = 0; i + 2 < numbers.size(); i += 3)
     out->sizes.push_back({numbers[i], numbers[i + 1], numbers[i + 2]});
   return numbers.size() % 3 == 0 && std::find(numbers.begin(), numbers.end(), 0u) == numbers.end() &&
@@ -275,7 +303,8 @@ int main(int count, char** words) {
   greta::Options options;
   if (!greta::read_options(count, words, &options)) {
     fprintf(stderr,
-            "usage: greta-bench-gemm [-d DEVICE] [-t f32|f16|bf16] [-y TYPE] [--turned A|B|AB] [--tiles] "
+            "usage: greta-bench-gemm [--preset smoke|standard|perf|verify] [-d DEVICE] [-t f32|f16|bf16] [-y "
+            "TYPE] [--turned A|B|AB] [--tiles] "
             "[--only TEXT] [M N K ...]\n");
     return 2;
   }
