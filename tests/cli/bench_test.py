@@ -137,6 +137,19 @@ class History(Folder):
         self.assertEqual((kinds.count("circle"), kinds.count("line")), (5, 4))
         self.assertEqual(sum(each.get("fill") == "#f57900" for each in root if each.tag.endswith("circle")), 1)
 
+    def test_a_page(self):
+        self.fill()
+        page = self.folder / "history.html"
+        text = self.out("bench", "history", self.folder, "--report", page)
+        self.assertEqual(text, self.out("bench", "history", self.folder))
+        html = page.read_text()
+        self.assertEqual(html.count("<tr class=\"stage\">"), 1)  # the change
+        for i in range(5):
+            self.assertIn(f"<td>commit{i}</td>", html)
+        self.assertIn("-10.0 %", html)
+        self.assertNotIn("<script", html)
+        self.assertNotIn("http", html.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", ""))
+
     def test_few_runs_tell_nothing(self):
         for i, speed in enumerate((100, 10)):
             self.file(f"{i}.json", json.dumps([row([speed + 0.1, speed + 0.2], f"c{i}", f"2026-01-0{i + 1}T00:00:00Z")]))

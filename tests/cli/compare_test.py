@@ -10,9 +10,10 @@ import os
 import pathlib
 import random
 import re
+import subprocess
 
 from results_test import Folder
-from support import MODEL, ROOT, main
+from support import LIMIT, MODEL, PROGRAM, ROOT, main
 
 REFERENCE = json.loads((ROOT / "tests/cli/compare_reference.json").read_text())
 ROW = {"model_identity": "1", "device": "Processor", "backends": "cpu", "n_threads": 2, "n_batch": 0, "type_k": "f16",
@@ -111,6 +112,31 @@ class Compare(Folder):
             for pair in ((good, path), (path, good)):
                 self.assertRegex(self.error(1, "bench", "compare", *pair), r"bad: |no test in common")
         self.assertIn("gone", self.error(1, "bench", "compare", good, self.folder / "gone"))
+
+    def test_damaged_files_are_refused_in_words(self):
+        draw = random.Random(5)
+        whole = json.dumps([row([100.0, 101.5, 99.25, 100.5, 98.0, 102.0])])
+        good = self.file("good.json", whole)
+        for _ in range(60):
+            text = bytearray(whole.encode())
+            for _ in range(draw.randint(1, 4)):
+                at = draw.randrange(len(text))
+                kind = draw.randrange(4)
+                if kind == 0:
+                    text[at] = draw.randrange(256)
+                elif kind == 1:
+                    del text[at: at + draw.randint(1, 9)]
+                elif kind == 2:
+                    text[at:at] = draw.choice([b"[", b"{", b"1e999", b"-1", b"null", b'"', b"99999999999999999999", b"\xff\x00"])
+                else:
+                    del text[at:]
+                    text += b" "
+            (self.folder / "bad.json").write_bytes(text)
+            done = subprocess.run([PROGRAM, "bench", "compare", good, str(self.folder / "bad.json")], capture_output=True, timeout=LIMIT)
+            self.assertIn(done.returncode, (0, 1, 3), text)  # and no signal
+            if done.returncode == 1:
+                self.assertRegex(done.stderr.decode("utf-8", "replace"), r"^greta-cli: \S", text)
+                self.assertEqual(done.stdout, b"")
 
     def test_misuse(self):
         for words in (["compare"], ["compare", "a"], ["compare", "a", "b", "c"], ["race"], ["compare", "a", "b", "-o", "csv"],

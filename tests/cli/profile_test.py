@@ -82,7 +82,7 @@ class Profile(Folder):
         slices, counters = read_chrome(trace)
         exact = [each._replace(begin=round(each.begin * 1000), end=round(each.end * 1000)) for each in slices]
         self.check(result, exact)
-        self.assertEqual(list(counters), ["tokens/s"])
+        self.assertEqual(list(counters), [each["name"] for each in result["counters"]])
         self.assertEqual({each.track for each in slices}, {"program", "library", "steps", "device"})
 
     def test_streams_share_steps(self):
@@ -90,6 +90,40 @@ class Profile(Folder):
         slices, _ = read_perfetto(trace)
         self.check(result, slices, 3)
         self.assertEqual(max(each["tokens"] // each["steps"] for each in result["steps"] if each["kind"] == "decode"), 3)
+
+    def test_counters(self):
+        result, trace = self.profile()
+        _, counters = read_perfetto(trace)
+        for each in result["counters"]:
+            values = sorted(value for _, value in counters[each["name"]])
+            self.assertEqual(len(values), each["values"], each["name"])
+            self.assertEqual((values[0], values[-1]), (each["least"], each["most"]), each["name"])
+        names = {each["name"]: each for each in result["counters"]}
+        self.assertGreater(names["memory of the process, MiB"]["least"], 1)
+        self.assertEqual(names["tokens in the cache"]["most"], result["n_prompt"] + 12 - 1)  # the last one is not read
+        for name in ("working memory, MiB", "cache, MiB"):
+            self.assertGreater(names[name]["least"], 0)
+        counted = "processor, G cycles/s" in names  # where the kernel lets a process count them
+        told = " ".join(result["missing"])
+        self.assertEqual("cycles" in told, not counted)
+        self.assertIn("GPU", told)
+        text = self.out(*PROFILE)
+        self.assertIn("| tokens in the cache ", text)
+        self.assertIn("Not there: clocks and power of a GPU", text)
+
+    def test_requests_of_a_service(self):
+        result, trace = self.profile("--requests", "5", "-np", "2")
+        slices, counters = read_perfetto(trace)
+        self.assertEqual(crossing(slices), [])
+        requests = [each for each in slices if each.name == "request"]
+        self.assertEqual(len(requests), 5)
+        self.assertLessEqual({each.track for each in requests}, {f"requests {i}" for i in range(2, 6)} | {"requests"})
+        self.assertEqual({each.arguments["tokens"] for each in requests}, {result["n_prompt"] // 5 + 12})
+        self.assertEqual((result["requests"], result["streams"], result["n_gen"]), (5, 2, 5 * 12))
+        for name in ("requests that wait", "requests that run", "pages in use"):
+            self.assertGreater(len(counters[name]), 0)
+        self.assertLessEqual(max(value for _, value in counters["requests that run"]), 2)
+        self.assertEqual(counters["requests that wait"][-1][1], 0)  # as of the last step
 
     def test_the_host_alone(self):
         result, trace = self.profile("--host-only")

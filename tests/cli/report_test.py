@@ -1,14 +1,17 @@
 """report: one page about a profile, read as text and in Chromium without a window (skipped where there is none)."""
 import base64
+import copy
 import json
+import random
 import re
 import struct
+import subprocess
 import sys
 import unittest
 import zlib
 
 from sampling_test import Folder
-from support import MODEL, ROOT, main
+from support import LIMIT, MODEL, PROGRAM, ROOT, main
 
 sys.path.insert(0, str(ROOT / "tests" / "serve"))
 import browser  # noqa: E402
@@ -87,6 +90,40 @@ class Report(Folder):
             self.assertIn("greta-cli profile -o json", self.error(1, "report", self.profile, "--baseline", other))
         self.assertIn("none.json", self.error(1, "report", self.folder / "none.json"))
         self.error(2, "report")
+
+    def test_damaged_profiles_are_refused_in_words(self):
+        draw = random.Random(7)
+        whole = json.loads(self.profile.read_text())
+        whole["timeline"] = whole["timeline"][:20]
+        values = [None, -1, 1e300, "text", [], {}, True, [[]], [None, 1], 10 ** 25]
+
+        def places(at):
+            for key, value in at.items() if isinstance(at, dict) else enumerate(at) if isinstance(at, list) else ():
+                yield at, key
+                yield from places(value)
+
+        for _ in range(60):
+            profile = copy.deepcopy(whole)
+            for _ in range(draw.randint(1, 3)):
+                inside, key = draw.choice(list(places(profile)))
+                inside[key] = draw.choice(values)
+            bad = self.file("bad.json", json.dumps(profile))
+            done = subprocess.run([PROGRAM, "report", bad], capture_output=True, timeout=LIMIT)
+            self.assertIn(done.returncode, (0, 1), json.dumps(profile)[:2000])  # and no signal
+            if done.returncode == 1:
+                self.assertIn("greta-cli profile -o json", done.stderr.decode())
+
+    def test_what_a_driver_and_sensors_tell(self):
+        profile = json.loads(self.profile.read_text())
+        kernel = profile["steps"][-1]["stages"][0]["kernels"][0]["kernel"]
+        profile["machine_code"] = {kernel: "Register Count 64, Stack Size <0>"}
+        profile["counters"].append({"name": "GPU power, W", "values": 3, "least": 90.5, "median": 400.25, "most": 412.5})
+        profile["missing"] = ["clocks <of> it"]
+        self.profile.write_text(json.dumps(profile))
+        text = self.page().read_text()
+        for words in ("<th>the driver tells</th>", "<td>Register Count 64, Stack Size &lt;0&gt;</td>", "<td>GPU power, W</td><td>90.50</td><td>400.25</td><td>412.50</td>",
+                      "Not there: clocks &lt;of&gt; it"):
+            self.assertIn(words, text)
 
     def test_a_long_timeline_is_cut(self):
         profile = json.loads(self.profile.read_text())

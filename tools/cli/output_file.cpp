@@ -28,8 +28,9 @@ static std::FILE* open_for_owner(const std::string& path) {
   return file;
 }
 
-OutputFile::OutputFile(std::string path, Readers readers)
+OutputFile::OutputFile(std::string path, Readers readers, std::string shown)
     : path_(std::move(path)),
+      shown_(shown.empty() ? path_ : std::move(shown)),
       file_(readers == Readers::Owner ? open_for_owner(path_) : std::fopen(path_.c_str(), "wb")) {
   check(file_ != nullptr);
 }
@@ -42,7 +43,7 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::check(bool ok) const {
-  if (!ok) throw Failed(path_ + ": " + std::strerror(errno));
+  if (!ok) throw Failed(shown_ + ": " + std::strerror(errno));
 }
 
 void OutputFile::write(const void* data, size_t bytes) { check(std::fwrite(data, 1, bytes, file_) == bytes); }
@@ -60,6 +61,17 @@ void OutputFile::finish_as(const std::string& path) {
   const std::string why = std::strerror(errno);
   std::remove(path_.c_str());
   throw Failed(path + ": " + why);
+}
+
+void write_whole(const std::string& path, const std::string& text) {
+  struct stat about;
+  const bool is_no_file = stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode);
+  OutputFile file(is_no_file ? path : path + ".part", OutputFile::Readers::Anyone, path);
+  file.write(text.data(), text.size());
+  if (is_no_file)
+    file.finish();
+  else
+    file.finish_as(path);
 }
 
 }  // namespace greta::cli

@@ -11,7 +11,8 @@ void make_folders(const std::string& path);  // those of a file that are not the
 class OutputFile {  // everything here throws Failed
  public:
   enum class Readers { Anyone, Owner };  // as the umask allows, or only who writes it
-  explicit OutputFile(std::string path, Readers readers = Readers::Anyone);
+  // Failures name the file `shown`; "" is `path`.
+  explicit OutputFile(std::string path, Readers readers = Readers::Anyone, std::string shown = "");
   ~OutputFile();  // removes the file unless it was finished
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -21,9 +22,13 @@ class OutputFile {  // everything here throws Failed
 
  private:
   void check(bool ok) const;
-  std::string path_;
+  std::string path_, shown_;
   std::FILE* file_;
   bool finished_ = false;
 };
+
+// Writes a text to a file as a whole, in place of what stood there, or not at all. A device or a pipe is
+// written to as it is.
+void write_whole(const std::string& path, const std::string& text);
 
 }  // namespace greta::cli

@@ -8,6 +8,8 @@
 #include "bench/compare.h"
 #include "bench/statistics.h"
 #include "console.h"
+#include "output_file.h"
+#include "report/start.h"
 #include "svg.h"
 
 namespace greta::cli {
@@ -152,10 +154,32 @@ std::string history_svg(const std::vector<Course>& courses) {
   return picture(kWide, top, body);
 }
 
+// The lines, then each record of each test.
+std::string history_page(const std::string& folder, const std::vector<Course>& courses) {
+  std::string body = "<div class=\"picture\">" + history_svg(courses) + "</div>\n";
+  for (const Course& course : courses) {
+    body += "<h2>" + xml(course.name) + "</h2>\n<div class=\"wide\"><table><thead><tr>";
+    for (const char* head : {"time", "commit", "median t/s", "runs", "change"})
+      body += std::string("<th>") + head + "</th>";
+    body += "</tr></thead><tbody>\n";
+    for (const SavedRow& record : course.records) {
+      body += record.change != 0 ? "<tr class=\"stage\">" : "<tr>";
+      for (const std::string& cell : {record.time, record.commit, format("%.2f", record.median),
+                                      std::to_string(record.samples.size()), change_text(record)})
+        body += "<td>" + xml(cell) + "</td>";
+      body += "</tr>\n";
+    }
+    body += "</tbody></table></div>\n";
+  }
+  return page_start("bench history: " + folder) + body + "</body></html>\n";
+}
+
 }  // namespace
 
-void bench_history(const std::string& folder, double threshold, const std::string& output) {
+void bench_history(const std::string& folder, double threshold, const std::string& output,
+                   const std::string& report) {
   const std::vector<Course> courses = courses_of(read_folder(folder), threshold);
+  if (!report.empty()) write_whole(report, history_page(folder, courses));
   put(output == "json"  ? json_text(history_json(courses))
       : output == "svg" ? history_svg(courses)
                         : history_text(courses));

@@ -69,6 +69,7 @@ Json head_of(const BenchRow& row) {
                {"n_depth", row.depth},
                {"test_time", row.time}};
   if (!row.preset.empty()) json["preset"] = row.preset;
+  json["disturbed"] = row.disturbed.empty() ? Json(nullptr) : Json(row.disturbed);
   json.update(row.machine);
   return json;
 }

@@ -17,7 +17,8 @@ struct BenchRow {
   bool warm = true;           // the last two of them took equally long
   greta_model_info model;
   greta_device_info device;
-  Json machine = Json::object();  // of machine_now(), where results are saved
+  Json machine = Json::object();  // of machine_now() and the like, where results are saved
+  std::string disturbed;          // of disturbance()
   uint32_t threads, prompt, generate, depth, batch;
   Roofs roofs;                       // arithmetic is measured only for a profile
   std::vector<uint64_t> samples_ns;  // one for each repetition

@@ -2,15 +2,21 @@
 #include "bench/save.h"
 
 #include <sys/utsname.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <thread>
 
 #include "bench/build_commit.h"
 #include "console.h"
+#include "model.h"
 #include "output_file.h"
+#include "sensors/gpu_sensors.h"
 
 namespace greta::cli {
 namespace {
@@ -43,12 +49,6 @@ std::string plain(const std::string& text) {
   return out.empty() ? "unknown" : out;
 }
 
-void write_whole(const std::string& path, const std::string& text) {
-  OutputFile file(path + ".part");
-  file.write(text.data(), text.size());
-  file.finish_as(path);
-}
-
 }  // namespace
 
 // Whether the machine runs on its battery; null where nothing tells.
@@ -65,18 +65,69 @@ static Json on_battery() {
   return battery;
 }
 
-Json machine_now() {
+// The load of the last minute is asked for before this program adds to it.
+std::string disturbance() {
+  constexpr double kBusy = 0.25;  // of the processors
+  double load = 0;
+  const double processors = std::max(1u, std::thread::hardware_concurrency());
+  std::string text;
+  if (getloadavg(&load, 1) == 1 && load > kBusy * processors)
+    text = format("others kept %.1f of %.0f processors busy in the last minute", load, processors);
+  if (on_battery() == true)
+    text += std::string(text.empty() ? "" : ", and ") + "the machine ran on its battery";
+  return text;
+}
+
+static Json gpu_now(const std::string& pci) {
+  Json json = {{"gpu_clock_mhz", nullptr},
+               {"gpu_memory_clock_mhz", nullptr},
+               {"gpu_power_w", nullptr},
+               {"gpu_temperature_c", nullptr}};
+  std::string why;
+  const std::unique_ptr<GpuSensors> sensors = find_sensors(pci, &why);
+  constexpr std::pair<const char*, const char*> kNames[] = {{"clock, MHz", "gpu_clock_mhz"},
+                                                            {"memory clock, MHz", "gpu_memory_clock_mhz"},
+                                                            {"power, W", "gpu_power_w"},
+                                                            {"temperature, C", "gpu_temperature_c"}};
+  for (const SensorReading& reading : sensors ? sensors->read() : std::vector<SensorReading>{})
+    for (const auto& [name, key] : kNames)
+      if (reading.name == name) json[key] = reading.value;
+  return json;
+}
+
+static Json tuning_now(const greta_runtime* runtime) {
+  char path[4096];
+  size_t bytes = 0;
+  if (greta_runtime_tuning_path(runtime, path, sizeof path, &bytes) != GRETA_OK || bytes >= sizeof path ||
+      access(path, R_OK) != 0)
+    return nullptr;
+  return std::filesystem::path(path).filename().string();
+}
+
+Json machine_now(const greta_runtime* runtime) {
   utsname system{};
   double load = 0;
   const Json clock = line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq");
   const bool known = uname(&system) == 0, busy = getloadavg(&load, 1) == 1;
-  return {{"os", known ? Json(std::string(system.sysname) + " " + system.release) : Json(nullptr)},
-          {"cpu", processor()},
-          {"cpu_governor", line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")},
-          {"cpu_mhz", clock.is_null() ? clock : Json(std::atof(clock.get<std::string>().c_str()) / 1000)},
-          {"on_battery", on_battery()},
-          {"load_average", busy ? Json(load) : Json(nullptr)},
-          {"compiler", std::string(kBuildCompiler)}};
+  Json json = {
+      {"os", known ? Json(std::string(system.sysname) + " " + system.release) : Json(nullptr)},
+      {"cpu", processor()},
+      {"cpu_governor", line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")},
+      {"cpu_mhz", clock.is_null() ? clock : Json(std::atof(clock.get<std::string>().c_str()) / 1000)},
+      {"on_battery", on_battery()},
+      {"load_average", busy ? Json(load) : Json(nullptr)},
+      {"compiler", std::string(kBuildCompiler)},
+      {"tuning_table", tuning_now(runtime)}};
+  json.update(gpu_now(describe(runtime).pci));
+  return json;
+}
+
+BenchRow row_of(const greta_runtime* runtime, const greta_model* model, bool saved) {
+  BenchRow row;
+  row.model = describe(model);
+  row.device = describe(runtime);
+  if (saved) row.machine = machine_now(runtime);
+  return row;
 }
 
 std::string save_benches(const std::string& folder, const std::string& device, const std::string& json,

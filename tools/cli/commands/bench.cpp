@@ -38,7 +38,7 @@ struct BenchOptions {
   DraftBenchOptions drafts;
   uint32_t repetitions = 5;
   std::vector<std::string> words;  // "compare A B", "history DIR"
-  std::string preset, against;
+  std::string preset, against, report;
   CompareOptions compare;
 };
 
@@ -304,7 +304,7 @@ int history(const BenchOptions& options) {
   if (options.output != "md" && options.output != "json" && options.output != "svg")
     throw Misused("bench history prints md, json or svg, not " + options.output +
                   " (see greta-cli bench -h)");
-  bench_history(options.words[1], options.compare.threshold, options.output);
+  bench_history(options.words[1], options.compare.threshold, options.output, options.report);
   return kExitOk;
 }
 
@@ -366,19 +366,18 @@ int bench(BenchOptions options) {
   BenchReports reports{BenchReport(options.output), BenchReport(options.output_err)};
   Progress progress("bench");
   std::string device_name;
+  const std::string disturbed = disturbance();
   for (uint32_t thread_count : threads) {
     DeviceOptions device = options.device;
     device.threads = thread_count;
     const greta_executor_options wanted = wanted_executor(options.context, path);
     const Runtime runtime = open_runtime(device, path, wanted);
     Model model = open_model(runtime.get(), path, !options.model.copy, device, wanted);
-    BenchRow row;
+    BenchRow row = row_of(runtime.get(), model.get(), !options.save.empty());
     row.path = path;
-    row.model = describe(model.get());
-    row.device = describe(runtime.get());
-    if (!options.save.empty()) row.machine = machine_now();
-    device_name = row.device.name;
     row.preset = options.preset;
+    row.disturbed = disturbed;
+    device_name = row.device.name;
     row.threads = thread_count > 0 ? thread_count : row.device.unit_count;
     progress.show("memory bandwidth");
     check(greta_runtime_measure_bandwidth(runtime.get(), &row.roofs.bandwidth));
@@ -400,6 +399,7 @@ int bench(BenchOptions options) {
   }
   put(reports.out.finish());
   write_error(reports.err.finish());
+  if (!disturbed.empty()) note("times are uncertain: " + disturbed);
   if (!options.save.empty())
     note("saved as " + save_benches(options.save, device_name, reports.json.finish(), reports.csv_text));
   return kExitOk;
@@ -422,6 +422,9 @@ void add_comparison(CLI::App& app, BenchOptions* options) {
       ->type_name("PERCENT")
       ->check(in_range(0.0, 100.0))
       ->capture_default_str();
+  app.add_option("--report", options->report, "with history: also write a page to this file")
+      ->type_name("FILE.html")
+      ->check(not_empty());
   app.add_flag("--force", options->compare.force, "with compare: also another model or device");
   app.footer(
       "greta-cli bench compare A B says of two files of results (-o json, --save) whether B is faster.\n"

@@ -1,5 +1,6 @@
 // greta-cli profile: runs a prompt and an answer as they really run, and says where the time goes.
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "bench/build_commit.h"
@@ -9,8 +10,10 @@
 #include "json.h"
 #include "model.h"
 #include "output_file.h"
+#include "plan/step_plan.h"
 #include "slips.h"
 #include "trace/summary.h"
+#include "trace/workload.h"
 
 namespace greta::cli {
 namespace {
@@ -18,7 +21,7 @@ namespace {
 struct ProfileOptions {
   EngineOptions engine;
   TextOptions text;
-  uint32_t predict = 64, streams = 1;
+  uint32_t predict = 64, streams = 1, requests = 0;
   bool chat = false, host_only = false;
   std::string trace, output = "md";
 };
@@ -28,10 +31,13 @@ struct Profiled {
   greta_model_info model;
   greta_device_info device;
   Roofs roofs;
-  size_t prompt_tokens = 0;
-  uint64_t generated_tokens = 0, prompt_ns = 0, generate_ns = 0;
+  Written written;
   std::string name;
   Trace trace;
+  std::string disturbed;  // what makes times uncertain
+  Json machine;
+  std::vector<std::string> missing;                 // what could not be read, and why
+  std::map<std::string, std::string> machine_code;  // of kernels, where the driver tells of it
 };
 
 constexpr char kPrompt[] = "Once upon a time";
@@ -62,58 +68,6 @@ std::vector<int32_t> tokens_of(const ProfileOptions& options, const greta_tokeni
   return tokens;
 }
 
-struct CloseExecutor {
-  void operator()(greta_executor* p) const { greta_executor_close(p); }
-};
-
-int count_token(void* user, int32_t token, const char*, size_t) {
-  if (token >= 0) ++*static_cast<uint64_t*>(user);
-  return interrupted() ? 1 : 0;
-}
-
-// Writes all streams at once, each after the same prompt.
-void write_streams(const ProfileOptions& options, greta_model* model, const std::vector<int32_t>& tokens,
-                   Profiled* out) {
-  const uint32_t model_context = describe(model).context;
-  greta_executor_options wanted = executor_options(options.engine.context, model_context, 1);
-  wanted.sequences = options.streams;
-  if (options.streams > 1 && wanted.cache_tokens == 0)
-    wanted.cache_tokens =
-        options.streams * static_cast<uint32_t>((tokens.size() + options.predict) / 64 + 1) * 64;
-  greta_executor* opened = nullptr;
-  check(greta_executor_open(model, &wanted, &opened));
-  const std::unique_ptr<greta_executor, CloseExecutor> executor(opened);
-  auto write = sized<greta_generate_options>();
-  write.max_tokens = options.predict;
-  write.ignore_end = 1;
-  write.on_token = count_token;
-  write.user = &out->generated_tokens;
-  std::vector<Session> sessions;
-  std::vector<greta_generate_result> results(options.streams, sized<greta_generate_result>());
-  std::vector<greta_generate_item> items(options.streams);
-  auto session_options = sized<greta_session_options>();
-  session_options.executor = executor.get();
-  for (uint32_t i = 0; i < options.streams; ++i) {
-    greta_session* session = nullptr;
-    check(greta_session_open(model, &session_options, &session));
-    sessions.emplace_back(session);
-    items[i].session = session;
-    items[i].tokens = tokens.data();
-    items[i].count = tokens.size();
-    items[i].options = &write;
-    items[i].result = &results[i];
-  }
-  set_active_session(sessions[0].get());
-  check(greta_batch_generate(items.data(), items.size()));
-  for (const greta_generate_item& item : items)
-    if (item.status != GRETA_OK) throw Failed(item.error);
-  out->prompt_tokens = tokens.size() * options.streams;
-  for (const greta_generate_result& result : results) {
-    out->prompt_ns = std::max(out->prompt_ns, result.prompt_ns);
-    out->generate_ns = std::max(out->generate_ns, result.generate_ns);
-  }
-}
-
 // Tokens in a second, as each step has ended.
 TraceCounter speed_of(const std::vector<TraceSpan>& spans) {
   TraceCounter counter{"tokens/s", {}};
@@ -124,19 +78,49 @@ TraceCounter speed_of(const std::vector<TraceSpan>& spans) {
   return counter;
 }
 
+// Tokens that the steps have fed so far, which the cache holds.
+TraceCounter cached_of(const std::vector<TraceSpan>& spans) {
+  TraceCounter counter{"tokens in the cache", {}};
+  double tokens = 0;
+  for (const TraceSpan& span : spans)
+    if (span.track == Track::Steps) counter.values.push_back({span.end_ns, tokens += span.tokens});
+  return counter;
+}
+
+// Registers of the kernels of a decode step and of the largest step of the prompt.
+void read_machine_code(const ProfileOptions& options, greta_runtime* runtime, const std::string& path,
+                       const greta_executor_options& executor, Profiled* out) {
+  const File file = open_file(path, !options.engine.model.copy);
+  auto plan = sized<greta_memory_plan>();
+  check(greta_memory_plan_make(runtime, file.get(), &executor, &plan));
+  const auto prompt = static_cast<uint32_t>(std::min<size_t>(plan.step_tokens, out->written.prompt_tokens));
+  for (const uint32_t tokens : {1u, std::max(prompt, 1u)})
+    for (const PlanLine& line :
+         read_step_plan(runtime, file.get(), options.engine.device, executor, tokens, 0, true).lines)
+      if (!line.machine_code.empty()) out->machine_code[line.kernel] = line.machine_code;
+  const uint64_t from = out->trace.spans.empty() ? 0 : out->trace.spans.front().begin_ns;
+  for (const auto& [name, bytes] : {std::pair("working memory, MiB", plan.arena_bytes + plan.tables_bytes),
+                                    {"cache, MiB", plan.cache_bytes}})
+    out->trace.counters.push_back({name, {{from, static_cast<double>(bytes) / (1 << 20)}}});
+}
+
 Profiled run_profiled(ProfileOptions options) {
+  Sampler sampler;
   Recorder recorder;
   options.engine.device.on_span = Recorder::on_span;
   options.engine.device.span_user = &recorder;
   options.engine.device.span_launches = !options.host_only;
   const std::string path = model_path(options.engine.model);
   Profiled profiled;
+  profiled.disturbed = disturbance();
   Runtime runtime;
   {
     const ProgramSpan span(recorder, "open device");
     runtime = open_runtime(options.engine.device, path);
   }
   profiled.device = describe(runtime.get());
+  profiled.machine = machine_now(runtime.get());
+  sampler.watch(profiled.device.pci);
   Model model;
   {
     const ProgramSpan span(recorder, "open model");
@@ -148,12 +132,16 @@ Profiled run_profiled(ProfileOptions options) {
   profiled.name = path.substr(path.find_last_of('/') + 1);
   const auto tokens = tokens_of(options, greta_model_tokenizer(model.get()), recorder);
   say_later_notes();
+  const Workload work = {options.engine.context, tokens, options.predict, options.streams, options.requests};
   {
     const ProgramSpan span(recorder, "generate");
-    write_streams(options, model.get(), tokens, &profiled);
+    profiled.written = run_workload(work, model.get(), sampler);
   }
+  profiled.trace.counters = sampler.take(&profiled.missing);
   profiled.trace.spans = recorder.take();
+  if (!options.requests) profiled.trace.counters.push_back(cached_of(profiled.trace.spans));
   profiled.trace.counters.push_back(speed_of(profiled.trace.spans));
+  read_machine_code(options, runtime.get(), path, executor_of(work, profiled.model.context), &profiled);
   profiled.trace.program = "greta-cli profile: " + profiled.name + " on " + profiled.device.id;
   check(greta_runtime_measure_bandwidth(runtime.get(), &profiled.roofs.bandwidth));
   check(greta_runtime_measure_arithmetic(runtime.get(), &profiled.roofs.arithmetic));
@@ -166,7 +154,7 @@ Json timeline_json(const std::vector<TraceSpan>& spans) {
   const uint64_t first = spans.empty() ? 0 : spans[0].begin_ns;
   for (size_t i = 0; i < std::min(spans.size(), kMost); ++i) {
     const TraceSpan& span = spans[i];
-    list.push_back({track_name(span.track), span.stage.empty() ? span.name : span.stage,
+    list.push_back({line_name(span.track, span.line), span.stage.empty() ? span.name : span.stage,
                     span.begin_ns - first, span.ns(), span.stage.empty() ? "" : span.name});
   }
   return list;
@@ -183,15 +171,20 @@ Json to_json(const Profiled& profiled, const Summary& summary, const ProfileOpti
                {"device_id", std::string(profiled.device.id)},
                {"driver", printable(profiled.device.driver)},
                {"streams", options.streams},
-               {"n_prompt", profiled.prompt_tokens},
-               {"n_gen", profiled.generated_tokens},
-               {"prompt_ns", profiled.prompt_ns},
-               {"generate_ns", profiled.generate_ns},
+               {"requests", options.requests},
+               {"n_prompt", profiled.written.prompt_tokens},
+               {"n_gen", profiled.written.generated_tokens},
+               {"prompt_ns", profiled.written.prompt_ns},
+               {"generate_ns", profiled.written.generate_ns},
                {"launches", options.host_only ? "replayed" : "one by one"},
                {"bandwidth_gb_s", static_cast<double>(profiled.roofs.bandwidth) * 1e-9},
                {"arithmetic_tflop_s", static_cast<double>(profiled.roofs.arithmetic) * 1e-12},
-               {"spans", profiled.trace.spans.size()}};
-  json.update(machine_now());
+               {"spans", profiled.trace.spans.size()},
+               {"counters", counters_json(profiled.trace.counters)},
+               {"missing", profiled.missing},
+               {"machine_code", profiled.machine_code}};
+  json.update(profiled.machine);
+  json["disturbed"] = profiled.disturbed.empty() ? Json(nullptr) : Json(profiled.disturbed);
   json.update(summary_json(summary, profiled.roofs));
   json["timeline"] = timeline_json(profiled.trace.spans);
   return json;
@@ -204,11 +197,15 @@ std::string to_text(const Profiled& profiled, const Summary& summary, const Prof
   std::string text =
       format("%s on %s, %u stream%s: %zu tokens read at %.1f t/s, %llu written at %.1f t/s\n\n",
              printable(profiled.name).c_str(), printable(profiled.device.name).c_str(), options.streams,
-             options.streams == 1 ? "" : "s", profiled.prompt_tokens,
-             rate(static_cast<double>(profiled.prompt_tokens), profiled.prompt_ns),
-             static_cast<unsigned long long>(profiled.generated_tokens),
-             rate(static_cast<double>(profiled.generated_tokens), profiled.generate_ns));
+             options.streams == 1 ? "" : "s", profiled.written.prompt_tokens,
+             rate(static_cast<double>(profiled.written.prompt_tokens), profiled.written.prompt_ns),
+             static_cast<unsigned long long>(profiled.written.generated_tokens),
+             rate(static_cast<double>(profiled.written.generated_tokens), profiled.written.generate_ns));
   text += summary_text(summary, profiled.roofs);
+  text += counters_text(profiled.trace.counters);
+  for (const std::string& missing : profiled.missing) text += "Not there: " + printable(missing) + "\n";
+  if (!profiled.machine_code.empty()) text += "\n";
+  for (const auto& [kernel, code] : profiled.machine_code) text += printable(kernel + ": " + code) + "\n";
   if (!options.host_only)
     text += format("\nThe device's clock may stand %.1f us beside the host's.\n",
                    static_cast<double>(summary.clock_error_ns) * 1e-3);
@@ -219,10 +216,7 @@ std::string to_text(const Profiled& profiled, const Summary& summary, const Prof
 }
 
 void write_trace(const std::string& path, const Trace& trace) {
-  const std::string bytes = path.ends_with(".json") ? chrome_json(trace) : perfetto_trace(trace);
-  OutputFile file(path + ".part");
-  file.write(bytes.data(), bytes.size());
-  file.finish_as(path);
+  write_whole(path, path.ends_with(".json") ? chrome_json(trace) : perfetto_trace(trace));
   note("the timeline is in " + path);
 }
 
@@ -233,6 +227,7 @@ int profile_run(const ProfileOptions& options) {
   if (!options.trace.empty()) write_trace(options.trace, profiled.trace);
   put(options.output == "json" ? json_text(to_json(profiled, summary, options))
                                : to_text(profiled, summary, options));
+  if (!profiled.disturbed.empty()) note("times are uncertain: " + profiled.disturbed);
   return kExitOk;
 }
 
@@ -250,6 +245,10 @@ Action profile_command(CLI::App& app) {
       ->check(in_range(int64_t{1}, 256))
       ->capture_default_str();
   app.add_flag("--as-message", options->chat, "put the prompt into the model's chat template");
+  app.add_option("--requests", options->requests,
+                 "have a service answer N requests with the same prompt, --parallel of them at once")
+      ->type_name("N")
+      ->check(in_range(int64_t{1}, 1024));
   app.add_option("--trace", options->trace,
                  "write the timeline to FILE: Chrome's form if its name ends in .json, else Perfetto's")
       ->type_name("FILE")

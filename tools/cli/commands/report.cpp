@@ -40,9 +40,7 @@ int write_report(const ReportOptions& options) {
     put(page);
     return kExitOk;
   }
-  OutputFile file(options.output + ".part");
-  file.write(page.data(), page.size());
-  file.finish_as(options.output);
+  write_whole(options.output, page);
   note("the report is in " + options.output);
   return kExitOk;
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 
+#include "bench/save.h"
 #include "commands/commands.h"
 #include "console.h"
 #include "json.h"
@@ -121,21 +122,15 @@ int append(void* user, const void* bytes, size_t count) {
   return 0;
 }
 
-void write_text(const std::string& text, const std::string& path) {
-  OutputFile file(path);
-  file.write(text.data(), text.size());
-  file.finish();
-}
-
 // Chooses again from the samples of a file. No device is asked.
 int replay(const TuneOptions& options) {
   const std::string text = read_file(options.replayed);
   std::string again;
   check(greta_tuning_replay(text.data(), text.size(), append, &again));
-  if (!options.exported.empty()) write_text(again, options.exported);
+  if (!options.exported.empty()) write_whole(options.exported, again);
   if (!options.report.empty())
-    write_text(tuning_page("tuning: " + options.replayed, read_table(again, options).json, {}),
-               options.report);
+    write_whole(options.report,
+                tuning_page("tuning: " + options.replayed, read_table(again, options).json, {}));
   note(again == text ? "the choices are those of the file" : "the choices are not those of the file");
   if (options.list || options.json || (options.exported.empty() && options.report.empty()))
     list_table(again, options);
@@ -149,7 +144,7 @@ void write_report(greta_runtime* runtime, const std::string& text, const TuneOpt
   check(greta_runtime_measure_bandwidth(runtime, &roofs.bandwidth));
   check(greta_runtime_measure_arithmetic(runtime, &roofs.arithmetic));
   const std::string title = format("tuning: %s, %s", info.name, info.driver);
-  write_text(tuning_page(title, read_table(text, options).json, roofs), options.report);
+  write_whole(options.report, tuning_page(title, read_table(text, options).json, roofs));
 }
 
 // ---- tuning ----
@@ -185,6 +180,7 @@ int tune_device(greta_runtime* runtime, const TuneOptions& options) {
   const std::string shapes = options.shapes.empty() ? "" : read_file(options.shapes);
   std::vector<uint32_t> tokens;
   if (!options.tokens.empty()) tokens = parse_list("--tokens", options.tokens, 1);
+  const std::string disturbed = disturbance();
   Tuning tuning;
   auto tune = sized<greta_tune_options>();
   tune.files = handles.data();
@@ -202,6 +198,7 @@ int tune_device(greta_runtime* runtime, const TuneOptions& options) {
   if (!interrupted() || status != GRETA_ERROR_CANCELLED) check(status);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - tuning.start;
   note((interrupted() ? "stopped: " : "") + summary(result, seconds.count()));
+  if (!disturbed.empty()) note("times are uncertain: " + disturbed);
   return interrupted() ? kExitInterrupted : kExitOk;
 }
 
@@ -224,7 +221,7 @@ int tune(const TuneOptions& options) {
   }
   const int code = tunes ? tune_device(runtime.get(), options) : kExitOk;
   if (options.list || options.json) list_table(read_file(path), options);
-  if (!options.exported.empty()) write_text(read_file(path), options.exported);
+  if (!options.exported.empty()) write_whole(options.exported, read_file(path));
   if (!options.report.empty()) write_report(runtime.get(), read_file(path), options);
   return code;
 }

@@ -6,6 +6,7 @@
 #include "bench/drawing.h"
 #include "console.h"
 #include "report/script.h"
+#include "report/start.h"
 #include "svg.h"
 
 namespace greta::cli {
@@ -98,24 +99,42 @@ std::vector<std::string> cells_of(const std::string& name, const Json& work, con
           format("%.1f", value(work, "roof_percent"))};
 }
 
-std::string kernels_of(const Json& steps, const Json* before) {
+// What drivers told of the kernels' registers, by kernel; an older profile has none.
+Json machine_code_of(const Json& profile) { return profile.value("machine_code", Json::object()); }
+
+std::string kernels_of(const Json& steps, const Json* before, const Json& machine_code) {
   std::vector<std::string> heads = {"stage and kernels", "launches", "us/step",  "GB/s",
                                     "TFLOP/s",           "bound by", "% of roof"};
   if (before) heads.emplace_back("baseline us");
+  if (!machine_code.empty()) heads.emplace_back("the driver tells");
   std::string rows;
   for (const Json& stage : steps.at("stages")) {
     std::vector<std::string> cells = cells_of(stage.at("stage").get<std::string>(), stage, steps);
     if (before) cells.emplace_back("");
+    if (!machine_code.empty()) cells.emplace_back("");
     rows += table_row(cells, "td", "stage");
     for (const Json& kernel : stage.at("kernels")) {
       cells = cells_of("  " + kernel.at("kernel").get<std::string>(), kernel, steps);
       const Json* const other = kernel_of(before, stage, kernel);
       if (before)
         cells.push_back(other ? format("%.2f", per_step(*before, value(*other, "ns")) * 1e-3) : "none");
+      if (!machine_code.empty())
+        cells.push_back(machine_code.value(kernel.at("kernel").get<std::string>(), ""));
       rows += table_row(cells);
     }
   }
   return table(heads, rows);
+}
+
+std::string counters_of(const Json& profile) {
+  std::string rows, out;
+  for (const Json& counter : profile.value("counters", Json::array()))
+    rows += table_row({counter.at("name").get<std::string>(), format("%.2f", value(counter, "least")),
+                       format("%.2f", value(counter, "median")), format("%.2f", value(counter, "most"))});
+  if (!rows.empty()) out = "<h2>Counters</h2>\n" + table({"", "least", "median", "most"}, rows);
+  for (const Json& missing : profile.value("missing", Json::array()))
+    out += "<p>Not there: " + xml(missing.get<std::string>()) + "</p>\n";
+  return out;
 }
 
 std::string machine_of(const Json& profile, const Json& baseline) {
@@ -129,6 +148,9 @@ std::string machine_of(const Json& profile, const Json& baseline) {
                                                             {"processor", "cpu"},
                                                             {"governor", "cpu_governor"},
                                                             {"load", "load_average"},
+                                                            {"on battery", "on_battery"},
+                                                            {"times are uncertain", "disturbed"},
+                                                            {"tuning table", "tuning_table"},
                                                             {"launches are", "launches"}};
   std::string rows;
   for (const auto& [name, key] : kFacts) {
@@ -172,7 +194,7 @@ std::string embedded(const Json& json) {
 std::string device_part(const Json& profile, const Json& steps, const char* title, const Json* before) {
   std::string out = format("<h2>%s: where the time goes</h2>\n", title) + bar_of(steps);
   if (steps.at("stages").empty()) return out;
-  out += format("<h2>%s: kernels</h2>\n", title) + kernels_of(steps, before);
+  out += format("<h2>%s: kernels</h2>\n", title) + kernels_of(steps, before, machine_code_of(profile));
   const Json roofs = {{"bandwidth_gb_s", profile.at("bandwidth_gb_s")},
                       {"arithmetic_tflop_s", profile.at("arithmetic_tflop_s")},
                       {"stages", steps.at("stages")}};
@@ -182,13 +204,7 @@ std::string device_part(const Json& profile, const Json& steps, const char* titl
 
 std::string page(const Json& profile, const Json& baseline) {
   const std::string title = fact_of(profile, "model_filename") + " on " + fact_of(profile, "device");
-  std::string out =
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-      "'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
-      "<link rel=\"icon\" href=\"data:,\">\n<title>" +
-      xml(title) + "</title><style>" + kReportStyle + "</style></head><body>\n<h1>" + xml(title) + "</h1>\n";
+  std::string out = page_start(title, true);
   out += speeds_of(profile, baseline);
   for (const auto& [kind, name] :
        {std::pair("decode", "Decode"), {"prompt", "Prompt"}, {"first", "First steps"}})
@@ -202,6 +218,7 @@ std::string page(const Json& profile, const Json& baseline) {
   if (shown < all) out += format("<p>The first %zu of %zu spans are shown.</p>\n", shown, all);
   out += format("<p>The device's clock may stand %.1f us beside the host's.</p>\n",
                 value(profile, "clock_error_ns") * 1e-3);
+  out += counters_of(profile);
   out += "<h2>Machine</h2>\n" + machine_of(profile, baseline);
   Json numbers = profile;
   numbers.erase("timeline");

@@ -30,6 +30,7 @@ const canvas = document.getElementById("chart"), told = document.getElementById(
 const tracks = [...new Set(spans.map(s => s[0]))];
 const last = Math.max(1, ...spans.map(s => s[2] + s[3]));
 let from = 0, to = last;
+canvas.style.height = `${Math.max(5, Math.min(tracks.length, 40)) * 42 + 20}px`;
 const depth = [];  // how many spans of its track a span lies in
 for (const track of tracks) {
   const open = [];

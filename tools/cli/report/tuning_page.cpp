@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "console.h"
-#include "report/script.h"
+#include "report/start.h"
 #include "svg.h"
 
 namespace greta::cli {
@@ -135,12 +135,7 @@ std::string within_script(const Json& json) {
 }  // namespace
 
 std::string tuning_page(const std::string& title, const Json& candidates, const Roofs& roofs) {
-  std::string out =
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-      "'unsafe-inline'; img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>" +
-      xml(title) + "</title><style>" + kReportStyle + "</style></head><body>\n<h1>" + xml(title) + "</h1>\n";
+  std::string out = page_start(title);
   std::vector<std::pair<std::string, Entry>> entries;  // candidates of an entry follow each other
   size_t changed = 0;
   for (const Json& each : candidates) {

@@ -5,17 +5,30 @@
 
 namespace greta::cli {
 
-// Complete events ("X") in microseconds, on a thread for each track.
+std::vector<TraceLine> lines_of(const Trace& trace) {
+  uint32_t most[kTracks] = {};
+  for (const TraceSpan& span : trace.spans) {
+    uint32_t& lines = most[static_cast<size_t>(span.track)];
+    lines = std::max(lines, span.line);
+  }
+  std::vector<TraceLine> lines;
+  for (uint32_t track = 0; track < kTracks; ++track)
+    for (uint32_t line = 0; line <= most[track]; ++line)
+      lines.push_back({1 + track + kTracks * line, line_name(static_cast<Track>(track), line)});
+  return lines;
+}
+
+// Complete events ("X") in microseconds, on a thread for each line.
 std::string chrome_json(const Trace& trace) {
   const auto microseconds = [](uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
   Json events = Json::array();
   events.push_back({{"ph", "M"}, {"name", "process_name"}, {"pid", 1}, {"args", {{"name", trace.program}}}});
-  for (uint32_t i = 0; i < kTracks; ++i)
+  for (const TraceLine& line : lines_of(trace))
     events.push_back({{"ph", "M"},
                       {"name", "thread_name"},
                       {"pid", 1},
-                      {"tid", i + 1},
-                      {"args", {{"name", track_name(static_cast<Track>(i))}}}});
+                      {"tid", line.thread},
+                      {"args", {{"name", line.name}}}});
   const uint64_t first = trace.spans.empty() ? 0 : trace.spans[0].begin_ns;
   for (const TraceSpan& span : trace.spans) {
     Json arguments = Json::object();
@@ -29,7 +42,7 @@ std::string chrome_json(const Trace& trace) {
                       {"name", span.stage.empty() ? span.name : span.stage},
                       {"cat", track_name(span.track)},
                       {"pid", 1},
-                      {"tid", static_cast<uint32_t>(span.track) + 1},
+                      {"tid", thread_of(span)},
                       {"ts", microseconds(span.begin_ns - first)},
                       {"dur", microseconds(span.ns())},
                       {"args", arguments}});

@@ -43,9 +43,9 @@ constexpr uint32_t kAnnotation = 4, kType = 9, kEventTrack = 11, kCategory = 22,
 constexpr uint32_t kUuid = 1, kTrackName = 2, kProcess = 3, kThread = 4, kParent = 5,
                    kCounter = 8;  // of TrackDescriptor
 constexpr uint32_t kPid = 1, kProcessName = 6, kTid = 2, kThreadName = 5;
-constexpr uint32_t kUnsigned = 3, kString = 6, kAnnotationName = 10;  // of DebugAnnotation
-enum : uint64_t { kBegin = 1, kEnd = 2, kCounterValue = 4 };          // TrackEvent.Type
-constexpr uint64_t kProcessTrack = 100, kFirstTrack = 101, kFirstCounter = 201;
+constexpr uint32_t kUnsigned = 3, kString = 6, kAnnotationName = 10;                // of DebugAnnotation
+enum : uint64_t { kBegin = 1, kEnd = 2, kCounterValue = 4 };                        // TrackEvent.Type
+constexpr uint64_t kProcessTrack = 100, kFirstTrack = 100, kFirstCounter = 100000;  // + a thread, from 1
 
 void annotate(Message* event, const char* name, uint64_t value) {
   if (value == 0) return;
@@ -77,12 +77,12 @@ void add_tracks(Message* trace, const Trace& from) {
   process_track.number(kUuid, kProcessTrack);
   process_track.message(kProcess, process);
   add_track(trace, process_track);
-  for (uint32_t i = 0; i < kTracks; ++i) {
+  for (const TraceLine& line : lines_of(from)) {
     Message thread, track;
     thread.number(kPid, 1);
-    thread.number(kTid, i + 1);
-    thread.text(kThreadName, track_name(static_cast<Track>(i)));
-    track.number(kUuid, kFirstTrack + i);
+    thread.number(kTid, line.thread);
+    thread.text(kThreadName, line.name);
+    track.number(kUuid, kFirstTrack + line.thread);
     track.number(kParent, kProcessTrack);
     track.message(kThread, thread);
     add_track(trace, track);
@@ -100,7 +100,7 @@ void add_tracks(Message* trace, const Trace& from) {
 Message begin_of(const TraceSpan& span) {
   Message event;
   event.number(kType, kBegin);
-  event.number(kEventTrack, kFirstTrack + static_cast<uint64_t>(span.track));
+  event.number(kEventTrack, kFirstTrack + thread_of(span));
   event.text(kCategory, track_name(span.track));
   event.text(kName, span.stage.empty() ? span.name : span.stage);
   annotate(&event, "step", span.number);
@@ -119,22 +119,22 @@ Message begin_of(const TraceSpan& span) {
 
 }  // namespace
 
-// The events of a track are in the order of their times; what ends at a time comes before what begins then.
+// The events of a line are in the order of their times; what ends at a time comes before what begins then.
 std::string perfetto_trace(const Trace& from) {
   Message trace;
   add_tracks(&trace, from);
-  for (uint32_t i = 0; i < kTracks; ++i) {
+  for (const TraceLine& line : lines_of(from)) {
     std::vector<const TraceSpan*> open;
     const auto close_until = [&](uint64_t ns) {
       for (; !open.empty() && open.back()->end_ns <= ns; open.pop_back()) {
         Message event;
         event.number(kType, kEnd);
-        event.number(kEventTrack, kFirstTrack + i);
+        event.number(kEventTrack, kFirstTrack + line.thread);
         add_packet(&trace, open.back()->end_ns, event);
       }
     };
     for (const TraceSpan& span : from.spans) {
-      if (span.track != static_cast<Track>(i)) continue;
+      if (thread_of(span) != line.thread) continue;
       close_until(span.begin_ns);
       add_packet(&trace, span.begin_ns, begin_of(span));
       open.push_back(&span);

@@ -9,13 +9,13 @@
 
 namespace greta::cli {
 
-// Lines of the timeline. Spans of one track nest: they do not cross.
 enum class Track : uint8_t { Program, Host, Steps, Device, Requests };
 inline constexpr uint32_t kTracks = 5;
 const char* track_name(Track track);
 
 struct TraceSpan {
   Track track = Track::Program;
+  uint32_t line = 0;        // of the track's lines, from 0: spans of one line nest, and do not cross
   std::string name, stage;  // of launches the kernel and the stage
   uint64_t begin_ns = 0, end_ns = 0;
   uint64_t number = 0;  // of the step; 0: none
@@ -24,13 +24,15 @@ struct TraceSpan {
   uint64_t ns() const { return end_ns - begin_ns; }
 };
 
+std::string line_name(Track track, uint32_t line);  // "requests", "requests 2"
+
 uint64_t trace_now();  // of the clock of greta_span
 
 class Recorder {
  public:
   static void on_span(void* self, const greta_span* span);  // for greta_runtime_options
   void add(TraceSpan span);
-  // By begin, those that begin together the longest first.
+  // By begin, those that begin together the longest first, and each on the first line where it crosses none.
   std::vector<TraceSpan> take();
 
  private:

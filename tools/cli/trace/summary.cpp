@@ -128,6 +128,47 @@ Json summary_json(const Summary& summary, const Roofs& roofs) {
   return json;
 }
 
+namespace {
+
+struct Values {
+  double least, median, most;
+};
+
+Values values_of(const TraceCounter& counter) {
+  std::vector<double> sorted;
+  for (const TraceCounter::Value& each : counter.values) sorted.push_back(each.value);
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.empty()) return {};
+  return {sorted.front(), sorted[sorted.size() / 2], sorted.back()};
+}
+
+}  // namespace
+
+Json counters_json(const std::vector<TraceCounter>& counters) {
+  Json list = Json::array();
+  for (const TraceCounter& counter : counters) {
+    const Values values = values_of(counter);
+    list.push_back({{"name", counter.name},
+                    {"values", counter.values.size()},
+                    {"least", values.least},
+                    {"median", values.median},
+                    {"most", values.most}});
+  }
+  return list;
+}
+
+std::string counters_text(const std::vector<TraceCounter>& counters) {
+  std::string text =
+      "\n| counter                      |      least |     median |       most |\n"
+      "| ---------------------------- | ---------: | ---------: | ---------: |\n";
+  for (const TraceCounter& counter : counters) {
+    const Values values = values_of(counter);
+    text += format("| %-28s | %10.2f | %10.2f | %10.2f |\n", counter.name.c_str(), values.least,
+                   values.median, values.most);
+  }
+  return text;
+}
+
 std::string summary_text(const Summary& summary, const Roofs& roofs) {
   std::string text =
       "| steps   |    n | tokens |       ms | median ms | % device | % record | % submit | % wait |\n"

@@ -32,6 +32,8 @@ struct Summary {
 // `streams` is the number of texts that are written at once.
 Summary sum_up(const std::vector<TraceSpan>& spans, uint32_t streams);
 Json summary_json(const Summary& summary, const Roofs& roofs);
+Json counters_json(const std::vector<TraceCounter>& counters);  // their least, middle and highest values
+std::string counters_text(const std::vector<TraceCounter>& counters);
 std::string summary_text(const Summary& summary, const Roofs& roofs);
 
 }  // namespace greta::cli
