@@ -14,6 +14,7 @@
 #include "platform/machine/cpu_features.h"
 #include "platform/machine/pages.h"
 #include "platform/machine/system_gpus.h"
+#include "platform/machine/system_host.h"
 #include "platform/machine/system_text.h"
 #include "platform/text/format_text.h"
 #include "platform/text/size_text.h"

@@ -130,6 +130,19 @@ class Examination {
               ? ""
               : "flatpak update (the extension org.freedesktop.Platform.GL is the Mesa that counts here)");
     if (std::ranges::any_of(system_.gpus, &SystemGpu::is_amd)) amdgpu(root, kernel);
+    host();
+  }
+
+  void host() {
+    const SystemHost host = read_system_host(parts_.options.system.root);
+    add("system", "instruction sets", host.flags);
+    add("system", "governor", host.governor);
+    add("system", "huge pages", host.huge_pages,
+        host.huge_pages != "never" ? ""
+                                   : "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled: "
+                                     "weights on the processor are read faster from huge pages");
+    add("system", "memory limit", host.memory_limit);
+    add("system", "processor limit", host.processor_limit);
   }
 
   // Parameters of the kernel's driver. Work that takes longer than lockup_timeout resets the GPU.
@@ -180,6 +193,7 @@ class Examination {
       add(subject, "node", gpu.render.path + ": " + permission(gpu.render),
           gpu.render.usable || is_served(gpu) ? "" : permission_advice(system_, gpu.render));
     memory(subject, "memory", gpu.memory, gpu.memory_used);
+    bar(subject, gpu);
     memory(subject, "host memory", gpu.host_memory, gpu.host_memory_used);
     firmware(subject, gpu);
     if (gpu.asleep) add(subject, "power", "asleep, so that its clocks are not read");
@@ -191,6 +205,15 @@ class Examination {
       advice = is_instinct(gpu.target) ? "build GRETA with HIP" : "install a Vulkan driver for it";
     if (needs_mesa(gpu)) advice = mesa_advice(gpu.target);
     add(subject, "devices", ids.empty() ? "none" : ids, advice);
+  }
+
+  // Without a resizable BAR the host sees 256 MiB of the memory at once, and uploads go through that.
+  void bar(const std::string& subject, const SystemGpu& gpu) {
+    if (!gpu.memory || !gpu.visible) return;
+    const bool whole = gpu.visible >= gpu.memory;
+    add(subject, "resizable BAR",
+        whole ? "on" : "off: the host sees " + std::string(SizeText(gpu.visible).text) + " of the memory",
+        whole ? "" : "turn on Resizable BAR (Smart Access Memory) and Above 4G Decoding in the firmware");
   }
 
   // Whether Vulkan's drivers list other devices, but not this GPU, though this user may open it.

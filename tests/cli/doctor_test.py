@@ -1,8 +1,10 @@
 """greta-cli doctor: what it says on the machine at hand, which may have no GPU."""
 import json
 import os
+import pathlib
+import tempfile
 
-from support import CliTest, main
+from support import MODEL, CliTest, main
 
 
 class Doctor(CliTest):
@@ -38,6 +40,28 @@ class Doctor(CliTest):
         found = {(f["subject"], f["key"]): f["value"] for f in self.findings("--measure")}
         self.assertRegex(found["cpu", "measured bandwidth"], r"^\d+\.\d GB/s$")
         self.assertRegex(found["cpu", "free memory"], r"^\d+\.\d+ [MG]iB$")
+        self.assertRegex(found["cpu", "measured arithmetic"], r"^\d+\.\d{3} TFLOP/s$")
+        self.assertRegex(found["cpu", "quick self-test"], r"^\d+ kernels of \d+ ops right")
+
+    def test_a_models_file(self):
+        found = {(f["subject"], f["key"]): f for f in self.findings("-m", str(MODEL))}
+        self.assertRegex(found["model", "reading"]["value"], r"^\d+\.\d\d GB/s over the first \d")
+        found = {(f["subject"], f["key"]): f for f in self.findings("-m", "/no such file")}
+        self.assertIn("No such file", found["model", "reading"]["value"])
+        self.assertIn("/no such file", found["model", "reading"]["advice"])
+
+    def test_what_is_kept(self):
+        with tempfile.TemporaryDirectory() as folder:
+            env = {**os.environ, "XDG_CACHE_HOME": folder}
+            kept = lambda: {f["key"]: f["value"] for f in self.findings(env=env) if f["subject"] == "cache"}
+            self.assertEqual(kept(), {"folder": f"{folder}/greta", "compiled kernels": "none yet", "tuning tables": "none: greta-cli tune makes one"})
+            os.mkdir(f"{folder}/greta")
+            for name, text in (("greta-vulkan-01.cache", "x" * 2048), ("tuning-cpu-01-02.jsonl", "{}"), ("tuning-cpu-01-02.jsonl.lock", "x")):
+                pathlib.Path(folder, "greta", name).write_text(text)
+            self.assertEqual((kept()["compiled kernels"], kept()["tuning tables"]), ("1 files, 2.00 KiB", "1"))
+        env = {key: value for key, value in os.environ.items() if key not in ("HOME", "XDG_CACHE_HOME")}
+        (none,) = [f for f in self.findings(env=env) if f["subject"] == "cache"]
+        self.assertIn("XDG_CACHE_HOME", none["advice"])
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@
 #include "bench/build_commit.h"
 #include "children.h"
 #include "console.h"
+#include "doctor_parts.h"
 #include "driver_state.h"
 #include "model.h"
 #include "output_file.h"
@@ -25,7 +26,7 @@
 namespace greta::cli {
 namespace {
 
-constexpr int kMeasureSeconds = 60;
+constexpr int kMeasureSeconds = 120;
 constexpr int kOpeningTakes = 6;  // times as long as asking: a driver may compile kernels
 constexpr char kDevices[] = "devices", kMachine[] = "machine", kMeasure[] = "measure", kOpen[] = "open";
 
@@ -81,21 +82,17 @@ int tell_finding(void*, const greta_finding* found) {
   return 0;
 }
 
+void tell_found(const MachineFinding& found) {
+  const greta_finding finding = {
+      sizeof finding, 0, found.subject.c_str(), found.key.c_str(), found.value.c_str(), found.advice.c_str()};
+  tell_finding(nullptr, &finding);
+}
+
 void tell_measured(const char* device) {
-  const auto found = [device](const char* key, const std::string& value, const std::string& advice) {
-    const greta_finding finding = {sizeof finding, 0, device, key, value.c_str(), advice.c_str()};
-    tell_finding(nullptr, &finding);
-  };
   try {
-    DeviceOptions options;
-    options.device = device;
-    const Runtime runtime = open_runtime(options);
-    uint64_t bytes_per_second = 0;
-    check(greta_runtime_measure_bandwidth(runtime.get(), &bytes_per_second));
-    found("free memory", size_text(describe(runtime.get()).memory_free_bytes), "");
-    found("measured bandwidth", format("%.1f GB/s", static_cast<double>(bytes_per_second) / 1e9), "");
+    measure_device(device, tell_found);
   } catch (const Failed& error) {
-    found("measured bandwidth", "failed", error.what());
+    tell_found({device, "measured bandwidth", "failed", error.what()});
   }
 }
 

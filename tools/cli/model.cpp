@@ -95,8 +95,7 @@ int compile_progress(void*, uint64_t done, uint64_t total) {
 
 }  // namespace
 
-// $XDG_CACHE_HOME/greta or ~/.cache/greta; empty where there is no home.
-static std::string cache_folder() {
+std::string cache_folder() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache && cache[0] == '/') return std::string(cache) + "/greta";
   const char* home = std::getenv("HOME");

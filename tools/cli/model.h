@@ -25,6 +25,10 @@ using Tokenizer = std::unique_ptr<greta_tokenizer, CloseHandle>;
 using Session = std::unique_ptr<greta_session, CloseHandle>;
 using Executor = std::unique_ptr<greta_executor, CloseHandle>;
 
+// Where compiled kernels and tuning tables are kept: $XDG_CACHE_HOME/greta or ~/.cache/greta; "" where there
+// is no home.
+std::string cache_folder();
+
 // An options or result struct with its size filled in.
 template <class T>
 T sized() {

@@ -85,6 +85,7 @@ class Reader {
       }
       gpu.render = device("/dev/dri/" + node);
       gpu.memory = number(folder + "mem_info_vram_total");
+      gpu.visible = number(folder + "mem_info_vis_vram_total");
       gpu.memory_used = number(folder + "mem_info_vram_used");
       gpu.host_memory = number(folder + "mem_info_gtt_total");
       gpu.host_memory_used = number(folder + "mem_info_gtt_used");

@@ -44,6 +44,7 @@ struct SystemGpu {
   uint32_t part = 0, parts = 1;  // of a GPU that is divided: all its parts have one address
   // All in bytes. 0: not known.
   uint64_t memory = 0, memory_used = 0;            // its own memory; on an APU what the firmware set aside
+  uint64_t visible = 0;                            // what the host sees of it at once
   uint64_t host_memory = 0, host_memory_used = 0;  // the host's memory that it may map (GTT)
   std::string clock, memory_clock;                 // "500 to 2100 MHz, now 132"; "" if not known
 

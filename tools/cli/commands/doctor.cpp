@@ -8,8 +8,10 @@
 #include "bundle.h"
 #include "commands/commands.h"
 #include "console.h"
+#include "doctor_parts.h"
 #include "drivers.h"
 #include "json.h"
+#include "model.h"
 #include "options.h"
 #include "output_file.h"
 #include "slips.h"
@@ -97,6 +99,7 @@ Json to_json(const Findings& findings) {
 
 struct DoctorOptions {
   VerbosityOptions verbosity;
+  ModelOptions model;
   bool json = false, measure = false;
   std::string bundle;  // a file; "": none is written
 };
@@ -106,9 +109,7 @@ void write_bundle(const Findings& findings, const std::string& path) {
   const Findings shown = without_private(findings);
   const std::string archive = tar_bytes(
       {{"greta-doctor/doctor.txt", to_text(shown)}, {"greta-doctor/doctor.json", json_text(to_json(shown))}});
-  OutputFile file(path);
-  file.write(archive.data(), archive.size());
-  file.finish();
+  write_whole(path, archive);
   note("wrote " + path + ": look at it with tar -xOf before you send it");
 }
 
@@ -116,6 +117,8 @@ int doctor(const DoctorOptions& options) {
   Findings findings;
   add_program(&findings);
   add_machine(&findings, options.measure);
+  add(find_caches(cache_folder()), &findings);
+  if (!options.model.path.empty()) add(measure_reading(options.model.path), &findings);
   put(options.json ? json_text(to_json(findings)) : to_text(findings));
   if (!options.bundle.empty()) write_bundle(findings, options.bundle);
   return kExitOk;
@@ -126,7 +129,10 @@ int doctor(const DoctorOptions& options) {
 Action doctor_command(CLI::App& app) {
   auto options = std::make_shared<DoctorOptions>();
   app.add_flag("--json", options->json, "print the findings as JSON");
-  app.add_flag("--measure", options->measure, "also open each device, and measure how fast it reads memory");
+  app.add_flag("--measure", options->measure, "also open each device, measure it, and run a quick self-test");
+  app.add_option("-m,--model", options->model.path, "also measure how fast this file is read")
+      ->type_name("FILE")
+      ->check(not_empty());
   app.add_option("--bundle", options->bundle,
                  "also write this archive for a report, without names of users, folders and the environment")
       ->type_name("F.tar")
