@@ -53,6 +53,11 @@ class Tune(CliTest):
         self.tune("--shapes", self.shapes, "--tokens", "1,4", *CPU)
         self.assertEqual(self.table().read_bytes(), before)
 
+    def test_a_device_without_a_table(self):
+        for args in (["--list"], ["--export", str(self.cache / "t.jsonl")], ["--report", str(self.cache / "t.html")]):
+            _, err = self.tune(*args, *CPU, code=1)
+            self.assertIn("there is no table of this device yet", err)
+
     def test_each_line_is_json_and_the_list_says_the_same(self):
         lines = [json.loads(line) for line in self.tuned().read_text().splitlines()]
         self.assertEqual(lines[0]["greta_tuning"], 1)

@@ -1,5 +1,7 @@
 // greta-cli tune: finds the fastest kernels on this very device, and keeps them in a table that other
 // commands use.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -122,6 +124,12 @@ int append(void* user, const void* bytes, size_t count) {
   return 0;
 }
 
+std::string read_device_table(const std::string& path) {
+  if (access(path.c_str(), F_OK) != 0)
+    throw Failed("there is no table of this device yet (" + path + "): greta-cli tune -m FILE makes one");
+  return read_file(path);
+}
+
 // Chooses again from the samples of a file. No device is asked.
 int replay(const TuneOptions& options) {
   const std::string text = read_file(options.replayed);
@@ -220,9 +228,9 @@ int tune(const TuneOptions& options) {
     note("the table is in " + path);
   }
   const int code = tunes ? tune_device(runtime.get(), options) : kExitOk;
-  if (options.list || options.json) list_table(read_file(path), options);
-  if (!options.exported.empty()) write_whole(options.exported, read_file(path));
-  if (!options.report.empty()) write_report(runtime.get(), read_file(path), options);
+  if (options.list || options.json) list_table(read_device_table(path), options);
+  if (!options.exported.empty()) write_whole(options.exported, read_device_table(path));
+  if (!options.report.empty()) write_report(runtime.get(), read_device_table(path), options);
   return code;
 }
 
