@@ -4,13 +4,12 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _declarations as c
 from ._answers import Completion, TokenLogprob
-from ._handles import Closable, Handle
+from ._handles import Closable, Lock, open_handle
 from ._library import Callback, as_bytes, check, grow, kind_of, lib, make, path_bytes, token_array, whole_number
 from ._options import Options
 from ._progress import default_progress
@@ -43,7 +42,7 @@ class Tokenizer:
     def _encode(self, text: str | bytes, bos: bool, special: bool) -> Any:
         data = as_bytes(text, "text")
         flags, room, count = int(bool(bos)) | 2 * int(bool(special)), len(data) // 2 + 16, ctypes.c_size_t()
-        with self._handle as pointer:
+        with self._handle.use() as pointer:
             tokenizer = lib.greta_model_tokenizer(pointer)
             while True:
                 tokens = (ctypes.c_int32 * room)()
@@ -59,7 +58,7 @@ class Tokenizer:
     def decode_bytes(self, tokens: Iterable[int]) -> bytes:
         """The text of ids as the bytes that the model means."""
         ids = token_array(tokens)
-        with self._handle as pointer:
+        with self._handle.use() as pointer:
             tokenizer = lib.greta_model_tokenizer(pointer)
             return grow(lambda room, size, out: int(
                 lib.greta_tokenizer_decode(tokenizer, ids, len(ids), room, size, out)), 8 * len(ids) + 16)
@@ -67,7 +66,7 @@ class Tokenizer:
     def token_bytes(self, token: int) -> bytes:
         """The bytes of one token, also of a control token."""
         number = whole_number(token, "token", ctypes.c_int32)
-        with self._handle as pointer:
+        with self._handle.use() as pointer:
             tokenizer = lib.greta_model_tokenizer(pointer)
             return grow(lambda room, size, out: int(
                 lib.greta_tokenizer_token(tokenizer, number, room, size, out, None)), 256)
@@ -75,7 +74,7 @@ class Tokenizer:
     def is_end(self, token: int) -> bool:
         """Tells whether the model ends its answer with this token."""
         number = whole_number(token, "token", ctypes.c_int32)
-        with self._handle as pointer:
+        with self._handle.use() as pointer:
             return bool(lib.greta_tokenizer_is_end(lib.greta_model_tokenizer(pointer), number))
 
     def apply_chat_template(self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = True,
@@ -83,7 +82,7 @@ class Tokenizer:
         """The prompt that the model's template makes of messages; encode it with special=True."""
         context = {"messages": list(messages), "add_generation_prompt": add_generation_prompt} | variables
         text, now = json.dumps(context).encode(), now_s()
-        with self._handle as pointer:
+        with self._handle.use() as pointer:
             tokenizer = lib.greta_model_tokenizer(pointer)
             return grow(lambda room, size, out: int(lib.greta_tokenizer_render(
                 tokenizer, text, len(text), now, room, size, out)), 4096).decode("utf-8", "replace")
@@ -91,11 +90,11 @@ class Tokenizer:
     @property
     def chat_template(self) -> str:
         """The template in use, "" where a plain format stands in."""
-        with self._handle as pointer:
+        with self._handle.use() as pointer:
             return (lib.greta_tokenizer_template(lib.greta_model_tokenizer(pointer)) or b"").decode("utf-8", "replace")
 
     def _number(self, function: Callable[[Any], int]) -> int:
-        with self._handle as pointer:
+        with self._handle.use() as pointer:
             return function(lib.greta_model_tokenizer(pointer))
 
     @property
@@ -149,19 +148,18 @@ class Model(Closable):
         told = callback.wrap(kind_of(c.greta_model_options, "progress"),
                              lambda _user, done, total: None if not callable(shown) else shown(done, total) and None)
         options = make(c.greta_model_options, source=ctypes.pointer(source), progress=told)
-        pointer = ctypes.c_void_p()
-        with self.runtime._handle as on:
-            status = callback.call(lib.greta_model_open, on, ctypes.byref(options), ctypes.byref(pointer))
-            check(status)
-            self._handle = Handle("model", pointer.value or 0, lib.greta_model_close, self.runtime._handle)
         self._own_service: Service | None = None
-        self._opening = threading.Lock()
+        self._opening = Lock()
+        with self.runtime._handle.use() as on:
+            self._handle = open_handle(
+                lambda place: callback.call(lib.greta_model_open, on, ctypes.byref(options), place), "model",
+                lib.greta_model_close, self.runtime._handle)
 
     @property
     def info(self) -> ModelInfo:
         """Architecture, sizes, and what a token costs."""
         found = make(c.greta_model_info)
-        with self._handle as pointer:
+        with self._handle.use() as pointer:
             check(lib.greta_model_describe(pointer, ctypes.byref(found)))
             return record(ModelInfo, found)
 

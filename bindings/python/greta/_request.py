@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from . import _declarations as c
 from ._answers import Call, Collected, Completion, Reasoning, Text, TokenLogprob
 from ._errors import ClosedError
-from ._handles import Closable, Exclusive, Guard, Handle
+from ._handles import Closable, Exclusive, Guard, open_handle
 from ._library import check, lib, make
 
 if TYPE_CHECKING:
@@ -42,11 +42,10 @@ class Request(Closable):
         self._collected, self._guard = Collected(), Guard()
         self._embedding: Any = None
         self._result: c.greta_request_result | None = None
-        pointer = ctypes.c_void_p()
-        with service._handle as at:
-            check(lib.greta_service_add(at, ctypes.byref(asked.request), ctypes.byref(pointer)))
-            self._handle = Handle("request", pointer.value or 0, lib.greta_request_close, service._handle, self._guard,
-                                  lib.greta_request_cancel)
+        with service._handle.use() as at:
+            self._handle = open_handle(
+                lambda place: int(lib.greta_service_add(at, ctypes.byref(asked.request), place)), "request",
+                lib.greta_request_close, service._handle, self._guard, lib.greta_request_cancel)
         self._event = make(c.greta_request_event)
         self._at_event, self._last = ctypes.byref(self._event), cast(Event, None)
         self._wants_logprobs = bool(asked.request.logprobs)
@@ -188,7 +187,7 @@ class Request(Closable):
 
     def cancel(self) -> None:
         """Ends the answer at the next step, from any thread. What was written until then can still be read."""
-        with self._handle as pointer:
+        with self._handle.use() as pointer:
             lib.greta_request_cancel(pointer)
 
     def __enter__(self) -> Request:

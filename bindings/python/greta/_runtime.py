@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from . import _declarations as c
-from ._handles import Closable, Handle
+from ._handles import Closable, open_handle
 from ._library import Callback, check, kind_of, lib, log_callback, make, path_bytes
 from ._records import DeviceInfo, FileInfo, Finding, MemoryPlan, TensorInfo, record
 
@@ -50,15 +50,14 @@ class Runtime(Closable):
         self._device = device
         options = runtime_options(device=device, threads=threads, memory_limit_bytes=memory_limit, exact=bool(exact),
                                   cache_folder=_cache_folder())
-        pointer = ctypes.c_void_p()
-        check(lib.greta_runtime_open(ctypes.byref(options), ctypes.byref(pointer)))
-        self._handle = Handle("runtime", pointer.value or 0, lib.greta_runtime_close)
+        self._handle = open_handle(lambda place: int(lib.greta_runtime_open(ctypes.byref(options), place)), "runtime",
+                                   lib.greta_runtime_close)
 
     @property
     def info(self) -> DeviceInfo:
         """The device."""
         found = make(c.greta_device_info)
-        with self._handle as pointer:
+        with self._handle.use() as pointer:
             check(lib.greta_runtime_describe(pointer, ctypes.byref(found)))
         return record(DeviceInfo, found)
 
@@ -105,10 +104,9 @@ class _File(Closable):
     """A GGUF file that is open."""
 
     def __init__(self, path: str | bytes | os.PathLike[str]) -> None:
-        pointer = ctypes.c_void_p()
         source = make(c.greta_source, path=path_bytes(path))
-        check(lib.greta_file_open(ctypes.byref(source), ctypes.byref(pointer)))
-        self._handle = Handle("file", pointer.value or 0, lib.greta_file_close)
+        self._handle = open_handle(lambda place: int(lib.greta_file_open(ctypes.byref(source), place)), "file",
+                                   lib.greta_file_close)
 
 
 def info(path: str | bytes | os.PathLike[str]) -> FileInfo:
@@ -119,7 +117,7 @@ def info(path: str | bytes | os.PathLike[str]) -> FileInfo:
     file = _File(path)
     metadata: dict[str, str] = {}
     tensors: list[TensorInfo] = []
-    with file._handle as pointer:
+    with file._handle.use() as pointer:
         key, kind, value = ctypes.c_char_p(), ctypes.c_char_p(), ctypes.create_string_buffer(65536)
         for index in range(lib.greta_file_metadata_count(pointer)):
             check(lib.greta_file_metadata(pointer, index, ctypes.byref(key), ctypes.byref(kind), value, len(value)))
@@ -157,7 +155,7 @@ def plan(path: str | bytes | os.PathLike[str], device: str | Runtime = "auto", *
     file = _File(path)
     options = executor_options(context, sequences, cache_tokens, cache_type)
     found = make(c.greta_memory_plan)
-    with runtime._handle as on, file._handle as pointer:
+    with runtime._handle.use() as on, file._handle.use() as pointer:
         check(lib.greta_memory_plan_make(on, pointer, ctypes.byref(options), ctypes.byref(found)))
     file.close()
     return record(MemoryPlan, found)

@@ -7,14 +7,14 @@ import ctypes
 import os
 import time
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _declarations as c
 from ._answers import Completion, TokenLogprob
 from ._arrays import floats, rows_of, stacked
 from ._errors import ClosedError
-from ._handles import Closable, Handle
+from ._handles import Closable, open_handle
 from ._library import Callback, check, kind_of, lib, make
 from ._options import Asked, Options
 from ._records import ServiceInfo, record
@@ -100,20 +100,17 @@ class Service(Closable):
         # A model that owns its service is not kept by it, so that it is closed as soon as nobody has it.
         self._model = weakref.ref(model) if _of_model else lambda: model
         self._wakers: dict[asyncio.AbstractEventLoop, _Waker] = {}
-        self._ready = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         sizes = executor_options(context, sequences, cache_tokens, cache_type)
         write = ctypes.cast(ctypes.CDLL(None).eventfd_write, kind_of(c.greta_service_options, "on_ready"))
         options = make(c.greta_service_options, own_thread=1, executor=ctypes.pointer(sizes), on_ready=write,
-                       on_ready_user=self._ready, max_requests=max_requests, event_capacity=event_capacity,
+                       max_requests=max_requests, event_capacity=event_capacity,
                        host_cache_bytes=host_cache_bytes, page_folder=page_folder, chunk_tokens=chunk_tokens)
-        pointer, callback = ctypes.c_void_p(), Callback()
-        try:
-            with model._handle as of:
-                check(callback.call(lib.greta_service_open, of, ctypes.byref(options), ctypes.byref(pointer)))
-                self._handle = Handle("service", pointer.value or 0, _closing(self._ready), model._handle)
-        except BaseException:
-            os.close(self._ready)
-            raise
+        callback = Callback()
+        with model._handle.use() as of:
+            self._ready = options.on_ready_user = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            self._handle = open_handle(
+                lambda place: callback.call(lib.greta_service_open, of, ctypes.byref(options), place), "service",
+                lib.greta_service_close, model._handle, after=_closing(self._ready))
 
     @property
     def model(self) -> Model:
@@ -215,7 +212,7 @@ class Service(Closable):
     def info(self) -> ServiceInfo:
         """What the service does, as of its last step."""
         found = make(c.greta_service_info)
-        with self._handle as pointer:
+        with self._handle.use() as pointer:
             check(lib.greta_service_describe(pointer, ctypes.byref(found)))
         return record(ServiceInfo, found)
 
@@ -244,16 +241,10 @@ class Service(Closable):
         return f"<greta.Service of {self.model.info.name or self.model.path}: {info.running} run, {info.waiting} wait>"
 
 
-def _closing(descriptor: int) -> Any:
-    """Closes a service, and then the descriptor that its library's thread has written to."""
+def _closing(descriptor: int) -> Callable[[], None]:
+    """Closes the descriptor that the library's thread has written to, in the process that opened it."""
     process = os.getpid()
-
-    def close(pointer: int) -> None:
-        lib.greta_service_close(pointer)
-        if os.getpid() == process:
-            os.close(descriptor)
-
-    return close
+    return lambda: os.close(descriptor) if os.getpid() == process else None
 
 
 def _together(requests: Sequence[Request]) -> list[Completion]:

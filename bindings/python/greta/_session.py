@@ -12,7 +12,7 @@ from . import _declarations as c
 from ._answers import REASONS, Completion
 from ._arrays import first_row, rows_at
 from ._errors import InUseError
-from ._handles import Closable, Exclusive, Guard, Handle
+from ._handles import Closable, Exclusive, Guard, Handle, open_handle
 from ._library import (Callback, as_bytes, c_text, call_beside, check, kind_of, lib, make, path_bytes, real_number,
                        text_array, token_array, whole_number)
 from ._options import SAMPLING, bias_arrays, refuse_unknown, with_defaults
@@ -70,14 +70,12 @@ class Session(Closable):
         self._guard = Guard()
         sizes = executor_options(context, sequences, cache_tokens, cache_type, output_rows=output_rows)
         options = make(c.greta_session_options, private_executor=ctypes.pointer(sizes))
-        pointer = ctypes.c_void_p()
-        with model._handle as of:
-            check(lib.greta_session_open(of, ctypes.byref(options), ctypes.byref(pointer)))
-            self._handle = self._handle_of(pointer)
+        with model._handle.use() as of:
+            self._handle = self._opened(lambda place: int(lib.greta_session_open(of, ctypes.byref(options), place)))
 
-    def _handle_of(self, pointer: ctypes.c_void_p) -> Handle:
-        return Handle("session", pointer.value or 0, lib.greta_session_close, self.model._handle, self._guard,
-                      lib.greta_session_cancel)
+    def _opened(self, open_at: Callable[[Any], int]) -> Handle:
+        return open_handle(open_at, "session", lib.greta_session_close, self.model._handle, self._guard,
+                           lib.greta_session_cancel)
 
     def _use(self) -> Exclusive:
         return Exclusive(self._handle, self._guard)
@@ -112,12 +110,15 @@ class Session(Closable):
     def fork(self) -> Session:
         """A second session with the same past, which costs no computation. Raises FullError where `sequences` are
         open."""
-        made = ctypes.c_void_p()
         with self._use() as pointer:
-            check(lib.greta_session_fork(pointer, ctypes.byref(made)))
-            fork = Session(self.model, _forked=(self._handle_of(made), self._guard))
-            fork._taken_back = self._taken_back
-            return fork
+            made = self._opened(lambda place: int(lib.greta_session_fork(pointer, place)))
+            try:
+                fork = Session(self.model, _forked=(made, self._guard))
+                fork._taken_back = self._taken_back
+                return fork
+            except BaseException:  # Ctrl-C
+                made.close()
+                raise
 
     # ---- reading ----
 
@@ -279,7 +280,7 @@ class Session(Closable):
 
     def cancel(self) -> None:
         """Asks the call that is running on the session to stop at its next step, from any thread."""
-        with self._handle as pointer:
+        with self._handle.use() as pointer:
             lib.greta_session_cancel(pointer)
 
     # ---- saving ----

@@ -41,7 +41,7 @@ class Tokenizer:
         self.model, self._inner = model, model.tokenizer
         self.model_max_length = model.info.context
         self.chat_template = self._inner.chat_template
-        with self._inner._handle as pointer:
+        with self._inner._handle.use() as pointer:
             tokenizer = lib.greta_model_tokenizer(pointer)
             pad = lib.greta_tokenizer_fill_token(tokenizer, c.greta_fill_token.GRETA_FILL_PAD)
             self._special = {token for token in range(len(self._inner)) if _kind(tokenizer, token) in _CONTROL}
