@@ -112,7 +112,10 @@ class Connection {
     held_.erase(0, at_);
     at_ = 0;
     char piece[16384];
-    const ssize_t got = recv(fd_, piece, sizeof piece, 0);
+    ssize_t got = 0;
+    do {
+      got = recv(fd_, piece, sizeof piece, 0);
+    } while (got < 0 && errno == EINTR);  // as after the process was stopped for a while
     if (got <= 0)
       fail(got ? std::string("cannot read: ") + strerror(errno) : "the server closed the connection");
     held_.append(piece, size_t(got));
