@@ -7,7 +7,8 @@
 # <NAME>::embedded is the same library for those who link it into a shared library of their own, which then
 # does not show its functions. <NAME>::shared is lib<NAME>.so, made of the same object.
 #
-# With sanitizers or the fuzzer the objects are archived as they are: their tables do not survive the joining.
+# With sanitizers or the fuzzer the objects are archived and linked as they are: their tables do not survive
+# the joining. Symbols of the sanitizers stay open in lib<NAME>.so: who opens it has loaded their runtime.
 include_guard(GLOBAL)
 
 find_program(GRETA_LD NAMES ld.bfd ld REQUIRED)
@@ -43,15 +44,19 @@ function(greta_single_object_library name)
   add_library(${name} STATIC)
   add_library(${name}::${name} ALIAS ${name})
   if(GRETA_SANITIZE OR GRETA_FUZZ)
+    set(all "")
     foreach(library ${ARGN})
       greta_objects_of(${library} objects)
-      target_sources(${name} PRIVATE "${objects}")
+      list(APPEND all "${objects}")
     endforeach()
+    target_sources(${name} PRIVATE ${all})
+    greta_shared_library(${name} ${all})
     set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
   else()
     greta_join_objects(${name} object ${ARGN})
     target_sources(${name} PRIVATE "${object}")
     greta_shared_library(${name} "${object}")
+    target_link_options(${name}_shared PRIVATE "LINKER:--no-undefined")
     # A C program is linked by its C compiler, so the C++ runtime is named for it.
     set_target_properties(${name} PROPERTIES LINKER_LANGUAGE C)
     target_link_libraries(${name} INTERFACE
@@ -79,16 +84,16 @@ function(greta_show_header name)
 endfunction()
 
 # While the major number is 0, a minor one may break the interface, so both are in the name.
-function(greta_shared_library name object)
+function(greta_shared_library name)
   set(version "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
   file(CONFIGURE OUTPUT ${name}.map CONTENT "GRETA_@version@ { global: @name@_*; local: *; };\n" @ONLY)
-  add_library(${name}_shared SHARED "${object}")
+  add_library(${name}_shared SHARED ${ARGN})
   add_library(${name}::shared ALIAS ${name}_shared)
   set_target_properties(${name}_shared PROPERTIES EXPORT_NAME shared OUTPUT_NAME ${name} LINKER_LANGUAGE CXX
     VERSION ${PROJECT_VERSION} SOVERSION ${version} LINK_DEPENDS "${CMAKE_CURRENT_BINARY_DIR}/${name}.map"
     EXCLUDE_FROM_ALL $<NOT:$<BOOL:${GRETA_SHARED}>>)
   # Its own calls stay in it, whatever other libgreta.so the process has loaded.
-  target_link_options(${name}_shared PRIVATE "LINKER:--no-undefined" "LINKER:-Bsymbolic"
+  target_link_options(${name}_shared PRIVATE "LINKER:-Bsymbolic"
     "LINKER:--version-script=${CMAKE_CURRENT_BINARY_DIR}/${name}.map")
   target_link_libraries(${name}_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
   greta_show_header(${name}_shared)
