@@ -127,6 +127,7 @@ class Mailbox {
 
  private:
   void call_wake();
+  void wait(std::unique_lock<std::mutex>& lock, uint64_t timeout_ns);  // for an event, or the end
 
   const size_t capacity_;
   const std::shared_ptr<Doorbell> writer_;
