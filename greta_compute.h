@@ -393,6 +393,49 @@ GRETA_API greta_status greta_weights_pack(greta_compute* compute, greta_stream s
 GRETA_API greta_status greta_weights_unpack(greta_compute* compute, greta_stream stream,
                                             const greta_weights* weights, const greta_tensor* y);
 
+/* How files of others keep weights of 4 bits in groups. A word has 32 bits and 8 numbers, the first one in
+ * its lowest bits. */
+typedef enum greta_group_order {
+  GRETA_GROUP_ORDER_GPTQ = 0,  /* quants [depth / 8][n], words along depth; scales [groups][n]; zeros
+                                * [groups][n / 8], words along n, and each less 1. */
+  GRETA_GROUP_ORDER_GPTQ_V2 = 1, /* The same with zeros as they are. */
+  GRETA_GROUP_ORDER_AWQ = 2,   /* quants [depth][n / 8], scales [groups][n], zeros [groups][n / 8]. Words are
+                                * along n, in the order of columns 0 2 4 6 1 3 5 7. */
+  GRETA_GROUP_ORDER_COMPRESSED = 3, /* compressed-tensors' "pack-quantized": quants [n][depth / 8], scales
+                                     * [n][groups], zeros [n / 8, rounded up][groups], words along n. */
+  GRETA_GROUP_ORDER_MAX = 0x7fffffff
+} greta_group_order;
+
+/* Such a matrix [n][depth] in the program's memory, at any address: scale * (quant - zero), with one scale
+ * and one zero for each `group` values of a row, which follow each other. */
+typedef struct greta_groups {
+  uint32_t struct_size;
+  greta_group_order order;
+  uint64_t n, depth;           /* Where words are along n it is a multiple of 8. */
+  uint32_t group;              /* A multiple of 32 that divides depth, such as 32, 64, 128, or depth. */
+  uint32_t scale_type;         /* GRETA_TYPE_F16 or GRETA_TYPE_BF16. */
+  const void* quants;          /* [quant_bytes] */
+  const void* scales;          /* [scale_bytes] */
+  const void* zeros;           /* [zero_bytes], or NULL where all are 8. */
+  uint64_t quant_bytes, scale_bytes, zero_bytes;
+  uint32_t round_scales;       /* 1: scales that float16 does not hold become the nearest one, at most 2^-25
+                                * beside them. 0: they are refused. No bfloat16 from 2^-17 to 65280 is such a
+                                * one. */
+  uint32_t reserved;           /* 0. */
+} greta_groups;
+
+/* Says which type of GGUF holds these weights exactly: one of 4.5 bits a weight where all zeros are 8, else
+ * one of 5.5 bits. All sizes and scales are checked. */
+GRETA_API greta_status greta_groups_type(const greta_groups* groups, uint32_t* out_type);
+
+/* Writes rows first .. first + count - 1 in the order of GGUF files, for greta_weights_pack. Unpacked, they
+ * are the same bits as scale * (quant - zero) in float32. Threads may write different rows at once.
+ *
+ * type  as greta_groups_type gave it; the larger one always fits
+ * out   [out_bytes] as many as these rows take, such as memory for upload */
+GRETA_API greta_status greta_groups_write(const greta_groups* groups, uint32_t type, uint64_t first,
+                                          uint64_t count, void* out, uint64_t out_bytes);
+
 /* y = x . transposed weights + bias. Kernels round x to a form of theirs, such as 8 bits in blocks of 32 or
  * float16, unless the runtime was opened with `exact`. */
 typedef struct greta_linear_call {

@@ -36,6 +36,7 @@ ALSO = {
 # What src/api/compute may include beside src/api, with the reason.
 COMPUTE = {
     "greta_compute.h": "it implements this public header",
+    "compute/groups.h": "weights of other files become those of GGUF",
     "graph/graph.h": "its calls are plans of ops",
     "graph/hazards.h": "it derives the barriers of streams",
     "runtime/heap.h": "buffers come and go",
