@@ -173,12 +173,13 @@ typedef enum greta_span_kind {
   GRETA_SPAN_PLAN = 2,         /* The plan of a kind of step is made. */
   GRETA_SPAN_COMPILE = 3,      /* Its kernels are compiled, or found compiled. It lies in a plan. */
   GRETA_SPAN_RECORD = 4,       /* A step is prepared and given to the device. Plans and submits lie in it. */
-  GRETA_SPAN_SUBMIT = 5,
+  GRETA_SPAN_SUBMIT = 5,       /* Of a compute: so many launches, bytes and flops. */
   GRETA_SPAN_WAIT = 6,         /* The host waits for a step. The CPU device works in it. */
   GRETA_SPAN_STEP = 7,         /* From the begin of RECORD to the end of WAIT: `tokens` rows. The next step
                                 * may be recorded while this one runs. */
   GRETA_SPAN_LAUNCH = 8,       /* Launches on a device between two barriers, which may overlap. */
-  GRETA_SPAN_COPY = 9,         /* A page of a cache is copied to the host's memory or back: it is recorded. */
+  GRETA_SPAN_COPY = 9,         /* A page of a cache is copied to the host's memory or back: it is recorded.
+                                * Of a compute: `bytes` are copied to memory of the device or back. */
   GRETA_SPAN_SAMPLE = 10,      /* The host chooses a token. */
   GRETA_SPAN_GRAMMAR = 11,     /* A grammar says which tokens fit. It lies in a sample. */
   GRETA_SPAN_CALLBACK = 12,    /* The caller's on_token. */
@@ -197,7 +198,7 @@ typedef struct greta_span {
   const char* stage;           /* Of a launch, as in greta_profile_stage. */
   uint64_t begin_ns, end_ns;
   uint64_t number;             /* Of the step, from 1 for each executor. RECORD, WAIT, STEP and LAUNCH have
-                                * it. */
+                                * it. Of a compute: that of the stream's, timeline's or buffer's handle. */
   uint32_t device;             /* Of a launch, from 0 in the order of the runtime; else UINT32_MAX, for the
                                 * host. */
   uint32_t tokens;
@@ -255,10 +256,10 @@ typedef struct greta_runtime_options {
   uint32_t device_limit_count; /* At most the number of devices. */
   uint32_t reserved;           /* 0. */
 
-  /* Telemetry: receives what models of this runtime do, for a tracer of your own; NULL: nothing is measured,
-   * and devices are given the same commands as ever. Results are the same with it. It is called from every
-   * thread that works for the runtime, several at a time. It must not call the library; an exception is
-   * ignored. */
+  /* Telemetry: receives what models and computes of this runtime do, for a tracer of your own. Of computes
+   * that is plans, compiling, submits, waits, and copies that wait. NULL: nothing is measured, and devices
+   * are given the same commands as ever. Results are the same with it. It is called from every thread that
+   * works for the runtime, several at a time. It must not call the library; an exception is ignored. */
   void (*on_span)(void* user, const greta_span* span);
   void* span_user;             /* Passed to on_span. */
   uint32_t span_launches;      /* 1: also GRETA_SPAN_LAUNCH, for models on one device. Launches are then given

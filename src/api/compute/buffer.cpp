@@ -167,6 +167,9 @@ static Status copy_host(greta_compute* compute, greta_buffer handle, uint64_t of
     return {};
   }
   const std::lock_guard<std::mutex> lock(compute->transfer.mutex);
+  Span span(compute->runtime.spans, SpanKind::Copy, to_device ? "write" : "read");
+  span.event.number = buffer->number;
+  span.event.bytes = bytes;
   for (uint64_t at = 0; at < bytes;) {
     const uint64_t some = std::min(greta_compute::Transfer::kPieceBytes, bytes - at);
     GRETA_TRY(copy_piece(*compute, {slice.buffer, slice.offset + at, some}, static_cast<uint8_t*>(host) + at,

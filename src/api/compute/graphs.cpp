@@ -100,6 +100,7 @@ void GraphObject::note_uses() {
 }
 
 Status GraphObject::finish(greta_compute& compute, StreamObject& on) {
+  const Span span(compute.runtime.spans, SpanKind::Plan, "plan");
   GRETA_TRY(plan_calls());
   Slice arena;
   if (const uint64_t bytes = plan_.arena_bytes()) {
@@ -109,6 +110,8 @@ Status GraphObject::finish(greta_compute& compute, StreamObject& on) {
     arena = arena_->slice;
   }
   GRETA_TRY(compute.recipes.bind(plan_, arena));
+  for (const GretaGraph::Command& command : plan_.commands())
+    if (command.row) work_.add(command.cost(command.bucket, command.bucket, 0));
   note_uses();
   GRETA_TRY(recorded(on, [&]() -> Status {
     on.hazards.all();
@@ -215,6 +218,7 @@ Status GraphObject::run(greta_compute& compute, StreamObject& on,
   for (const auto& step : draws) GRETA_TRY(step->draw(on));
   return recorded(on, [&]() -> Status {
     GRETA_TRY(captured_ ? plan_.run(*on.stream) : record(on, bound));
+    on.pending.add({work_.bytes, work_.flops}, work_.launches);
     on.hazards.all();
     return {};
   });

@@ -69,6 +69,7 @@ class GraphObject final : public Object {
   std::vector<GraphCall> calls_;         // while it is recorded
   const Buffer* temporaries_ = nullptr;  // stands for their memory
   bool captured_ = false;
+  Pending work_;  // of a run
   GretaGraph plan_;  // declared last, since it is destroyed before what it uses
 };
 

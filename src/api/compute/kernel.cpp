@@ -169,6 +169,7 @@ greta_status greta_kernel_launch(greta_compute* compute, greta_stream handle, gr
       stream.use(found);
       return recorded(stream, [&]() -> Status {
         GRETA_TRY(stream.order(accesses));
+        stream.pending.add({});
         return stream.stream->dispatch(found->kernel, o.groups, block, accesses);
       });
     });

@@ -95,7 +95,7 @@ static Status record_pack(greta_compute& compute, StreamObject& stream, const Sl
     });
   }
   const Call call = CallMaker{}.pack(from, to);
-  const Recipe* recipe = nullptr;
+  std::shared_ptr<const Recipe> recipe;
   GRETA_TRY(compute.recipes.find(call, 1, &recipe));
   Operands operands;
   for (uint32_t s = 0; s < kSlotCount; ++s) operands[s] = call.slot[s];
@@ -148,10 +148,10 @@ static Status record_unpack(greta_compute& compute, StreamObject& stream, const 
                   tensor_bytes(weights.type, weights.layout, part.n, weights.depth, 1)};
     return part;
   };
-  const auto find = [&](const Tensor& part, const Recipe** recipe) {
+  const auto find = [&](const Tensor& part, std::shared_ptr<const Recipe>* recipe) {
     return compute.recipes.find(CallMaker{}.embed(part, y), part.n, recipe);
   };
-  const Recipe* recipe = nullptr;
+  std::shared_ptr<const Recipe> recipe;
   GRETA_TRY(find(part_of(0), &recipe));
   GRETA_TRY(find(part_of((weights.n - 1) / kRows * kRows), &recipe));
   GRETA_TRY(compute.recipes.numbered_rows(&operands[kStep]));

@@ -63,8 +63,19 @@ class KernelObject;
 
 struct TimelineObject;
 
+// What a stream has recorded since its last submit.
+struct Pending {
+  uint32_t launches = 0;
+  uint64_t bytes = 0, flops = 0;
+  void add(const Cost& cost, uint32_t of = 1) {
+    launches += of;
+    bytes += cost.bytes;
+    flops += cost.flops;
+  }
+};
+
 struct StreamObject final : Object {
-  StreamObject() : Object(Kind::Stream) {}
+  explicit StreamObject(const Spans& of_runtime) : Object(Kind::Stream), spans(of_runtime) {}
   ~StreamObject() override;  // waits for what was submitted
 
   // Fails while a graph is recorded, where `what` is no part of graphs.
@@ -82,6 +93,7 @@ struct StreamObject final : Object {
   // The counters by which groups of a launch find out that they are the last, all 0.
   Status need_counters(greta_compute& compute, Slice* out);
 
+  const Spans& spans;
   std::unordered_map<const Object*, std::shared_ptr<Object>> used;  // since the last wait
   std::unique_ptr<BufferObject> counters;
   std::shared_ptr<GraphObject> graph;                  // that is being recorded
@@ -90,7 +102,7 @@ struct StreamObject final : Object {
   std::unique_ptr<Stream> stream;  // declared later, since it is destroyed before what it uses
   Hazards hazards;
   std::vector<Call> calls;        // of the launch that is being made
-  uint64_t flops = 0;             // since the last submit
+  Pending pending;
   uint64_t forgets = 0;           // how often recorded work was forgotten
   std::atomic<bool> busy{false};  // a thread is in a call with it
 };
@@ -102,7 +114,7 @@ struct TimelineObject final : Object {
 
   Status signal(StreamObject& stream, uint64_t value);
   Status wait_for(StreamObject& stream, uint64_t value);
-  Status wait(uint64_t value);
+  Status wait(uint64_t value, const Spans& spans);
   Status elapsed(uint64_t from, uint64_t to, uint64_t* out_ns);
   // A stream has done all that was submitted, or is closed. It counts only if it signals this timeline.
   void all_done(uint64_t stream, bool closed);

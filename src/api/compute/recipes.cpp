@@ -44,23 +44,28 @@ Recipes::Recipes(greta_runtime& runtime, RuntimeDevice& on, Memories& memories)
     : on_(on),
       filter_{&on.device->info(), runtime.exact, &on.kernels->refused()},
       log_(runtime.log),
+      spans_(runtime.spans),
       memories_(memories),
       kernels_(*on.kernels) {}
 
 Recipes::~Recipes() = default;
 
 // A driver that refuses some kernels is asked for others.
-Status Recipes::plan(const Call& call, uint32_t bucket, std::unique_ptr<Recipe>* out) {
+Status Recipes::plan(const Call& call, uint32_t bucket, std::shared_ptr<const Recipe>* out) {
+  const Span span(spans_, SpanKind::Plan, "plan");
   GRETA_TRY(on_.kernels->try_matrices(log_));
   for (;;) {
-    auto recipe = std::make_unique<Recipe>(Recipe{call, bucket, std::make_unique<GretaGraph>(filter_)});
+    auto recipe = std::make_shared<Recipe>(Recipe{call, bucket, std::make_unique<GretaGraph>(filter_)});
     GretaGraph& graph = *recipe->graph;
     Call with_scratch = call;
     give_scratch(with_scratch, bucket, graph);
     GRETA_TRY(graph.add({&with_scratch, 1}, bucket));
     GRETA_TRY(graph.finish());
     GRETA_TRY(graph.bind(kernels_, {&arena_, 0, graph.arena_bytes()}));
-    const Status compiled = kernels_.compile();
+    const Status compiled = [&] {
+      const Span compiling(spans_, SpanKind::Compile, "compile");
+      return kernels_.compile();
+    }();
     if (compiled.ok()) {
       *out = std::move(recipe);
       return {};
@@ -73,10 +78,23 @@ Status Recipes::plan(const Call& call, uint32_t bucket, std::unique_ptr<Recipe>*
 Status Recipes::bind(GretaGraph& graph, const Slice& arena) {
   const std::lock_guard<std::mutex> lock(mutex_);
   GRETA_TRY(graph.bind(kernels_, arena));
+  const Span compiling(spans_, SpanKind::Compile, "compile");
   return kernels_.compile();
 }
 
-Status Recipes::find(const Call& given, uint32_t bucket, const Recipe** out) {
+void Recipes::forget_one() {
+  const auto oldest = std::min_element(recipes_.begin(), recipes_.end(), [](const auto& a, const auto& b) {
+    return a.second.used < b.second.used;
+  });
+  recipes_.erase(oldest);
+}
+
+size_t Recipes::count() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return recipes_.size();
+}
+
+Status Recipes::find(const Call& given, uint32_t bucket, std::shared_ptr<const Recipe>* out) {
   Call call = given;
   for (uint32_t s = 0; s < kSlotCount; ++s)
     if (given.slot[s].buffer) call.slot[s] = {&operands_, s * kOperandBytes, kOperandBytes};
@@ -90,13 +108,14 @@ Status Recipes::find(const Call& given, uint32_t bucket, const Recipe** out) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto [first, last] = recipes_.equal_range(hash);
   for (auto each = first; each != last; ++each)
-    if (each->second->bucket == bucket && each->second->call == call) {
-      *out = each->second.get();
+    if (each->second.recipe->bucket == bucket && each->second.recipe->call == call) {
+      each->second.used = ++uses_;
+      *out = each->second.recipe;
       return {};
     }
-  std::unique_ptr<Recipe> made;
-  GRETA_TRY(plan(call, bucket, &made));
-  *out = recipes_.emplace(hash, std::move(made))->second.get();
+  GRETA_TRY(plan(call, bucket, out));
+  if (recipes_.size() >= kMost) forget_one();
+  recipes_.emplace(hash, Kept{*out, ++uses_});
   return {};
 }
 
@@ -151,9 +170,9 @@ Status Recipes::record(const Recipe& recipe, const Operands& operands, const Sli
     make_launch(stream.calls, *command.row, command.bucket, filter_.device, &launch);
     launch.kernel = command.launch.kernel;
     GRETA_TRY(stream.dispatch(launch));
-    stream.flops += command.cost(rows, rows, 0).flops;
+    stream.pending.add(command.cost(rows, rows, 0));
   }
-  if (stream.flops <= kSubmitFlops * filter_.device->unit_count) return {};
+  if (stream.pending.flops <= kSubmitFlops * filter_.device->unit_count) return {};
   return stream.submit();
 }
 

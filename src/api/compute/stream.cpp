@@ -50,13 +50,23 @@ Status StreamObject::need_counters(greta_compute& compute, Slice* out) {
 
 // What comes next sees what other streams and the host do meanwhile.
 Status StreamObject::submit() {
-  flops = 0;
+  Span span(spans, SpanKind::Submit, "submit");
+  span.event.number = number;
+  span.event.launches = pending.launches;
+  span.event.bytes = pending.bytes, span.event.flops = pending.flops;
+  pending = {};
   hazards.all();
   return stream->submit();
 }
 
 Status StreamObject::wait() {
-  GRETA_TRY(stream->wait());
+  if (spans.on()) GRETA_TRY(submit());
+  {
+    Span span(spans, SpanKind::Wait, "wait");
+    span.event.number = number;
+    GRETA_TRY(stream->wait());
+  }
+  pending = {};
   hazards.all();
   used.clear();
   std::erase_if(signals, [](const auto& each) { return each.expired(); });
@@ -71,7 +81,7 @@ greta_status greta_stream_open(greta_compute* compute, greta_stream* out_stream)
   return fenced([&]() -> Status {
     GRETA_TRY(need_device(compute));
     GRETA_TRY(need(out_stream, "out_stream"));
-    auto object = std::make_shared<StreamObject>();
+    auto object = std::make_shared<StreamObject>(compute->runtime.spans);
     Stream* opened = nullptr;
     GRETA_TRY(compute->device().create_stream(&opened));
     object->stream.reset(opened);

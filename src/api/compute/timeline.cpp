@@ -72,7 +72,9 @@ Status TimelineObject::wait_for(StreamObject& stream, uint64_t value) {
   });
 }
 
-Status TimelineObject::wait(uint64_t value) {
+Status TimelineObject::wait(uint64_t value, const Spans& spans) {
+  Span span(spans, SpanKind::Wait, "wait");
+  span.event.number = number;
   const std::lock_guard<std::mutex> one(waiting_);
   uint64_t index;
   if (!waiter_) {
@@ -175,7 +177,7 @@ greta_status greta_timeline_wait(greta_compute* compute, greta_timeline handle, 
     GRETA_TRY(need_device(compute));
     std::shared_ptr<TimelineObject> timeline;
     GRETA_TRY(compute->find(handle, &timeline));
-    return timeline->wait(value);
+    return timeline->wait(value, compute->runtime.spans);
   });
 }
 

@@ -73,7 +73,7 @@ template <class Body>
 Status for_pieces(greta_compute& compute, const Work& work, Body&& body) {
   for (uint64_t first = 0; first < work.rows; first += kMostRows) {
     const uint32_t rows = uint32_t(std::min(kMostRows, work.rows - first));
-    const Recipe* recipe = nullptr;
+    std::shared_ptr<const Recipe> recipe;
     GRETA_TRY(compute.recipes.find(work.call, bucket_of(work, rows), &recipe));
     GRETA_TRY(body(first, rows, *recipe));
   }
@@ -123,7 +123,7 @@ Status plan_work(greta_compute& compute, const Work& work, uint64_t* out_scratch
     of_kernels = std::max(of_kernels, recipe.scratch_bytes());
     for (uint32_t h = 0; h < work.half_count; ++h) {
       const Slice& operand = work.call.slot[work.halves[h].slot];
-      const Recipe* cast = nullptr;
+      std::shared_ptr<const Recipe> cast;
       GRETA_TRY(compute.recipes.find(cast_of(work, work.halves[h], operand, operand), rows, &cast));
     }
     return {};
@@ -198,7 +198,7 @@ static Status record_with_halves(greta_compute& compute, const Work& work, const
   const Work::Half* result = nullptr;
   const auto cast = [&](const Work::Half& half, const Slice& operand, const Slice& floats) -> Status {
     const Call call = cast_of(work, half, operand, floats);
-    const Recipe* found = nullptr;
+    std::shared_ptr<const Recipe> found;
     GRETA_TRY(compute.recipes.find(call, rows, &found));
     of_cast[kX] = call.slot[kX], of_cast[kY] = call.slot[kY];
     return compute.recipes.record(*found, of_cast, {}, rows, stream);
