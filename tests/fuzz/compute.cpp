@@ -4,33 +4,15 @@
 // is closed, no buffer is left.
 //
 // Input: for each call a byte that chooses it, then its arguments (api_tape.h).
-#include <algorithm>
-#include <string_view>
-#include <vector>
+#include "compute_tape.h"
 
-#include "api_tape.h"
-#include "greta_compute.h"
-
-using greta::fuzz::Odd;
-using greta::fuzz::Tape;
+using namespace greta::fuzz;
 
 namespace {
 
 constexpr int kMostCalls = 60;
-constexpr uint64_t kMostBytes = 8192;  // of a buffer, and of what the host gives and takes
-constexpr size_t kKept = 6;            // handles of a kind
 
 uint8_t host_bytes[kMostBytes];
-
-bool ok(greta_status status) {
-  if (status < GRETA_OK || status > GRETA_ERROR_BUSY || status == GRETA_ERROR_DEVICE) __builtin_trap();
-  const std::string_view text = greta_error_text();
-  if (status && (text.empty() || text.find("internal error") != text.npos)) __builtin_trap();
-  return status == GRETA_OK;
-}
-void must(greta_status status) {
-  if (status != GRETA_OK) __builtin_trap();
-}
 
 greta_runtime* open_runtime() {
   Odd<greta_runtime_options> options;
@@ -41,89 +23,9 @@ greta_runtime* open_runtime() {
   return runtime;
 }
 
-// Handles of a kind. They stay in the list when they are closed.
-template <class Handle>
-struct Handles {
-  std::vector<Handle> list;
-  Handle pick(Tape& tape) const {
-    const uint8_t which = tape.byte();
-    if (list.empty() || which == 255) return Handle{};
-    Handle handle = list[which % list.size()];
-    if (which == 254) handle.number += tape.number();
-    if (which == 253) handle.owner ^= 1;
-    return handle;
-  }
-  void keep(Handle handle) {
-    if (list.size() < kKept)
-      list.push_back(handle);
-    else
-      list[handle.number % kKept] = handle;
-  }
-};
+struct Run : ComputeTape {
+  using ComputeTape::ComputeTape;
 
-struct Run {
-  Tape& tape;
-  greta_compute* compute = nullptr;
-  Handles<greta_buffer> buffers;
-  Handles<greta_stream> streams;
-  Handles<greta_timeline> timelines;
-  Handles<greta_graph> graphs;
-  Handles<greta_step> steps;
-  std::vector<greta_buffer> slots;           // of graphs, open or not
-  uint64_t rows = 1, width = 32, inner = 8;  // of the operation that is being made
-
-  uint64_t bytes() { return tape.below(3) ? 16 * (1 + tape.below(64)) : tape.number(); }
-  uint64_t offset() { return tape.below(3) ? 0 : tape.below(3) ? 16 * tape.below(40) : tape.number(); }
-  uint64_t dimension() { return tape.below(6) ? 1 + tape.below(12) : tape.number(); }
-
-  // Of the shape that this call has, or sometimes of another one.
-  greta_tensor tensor(uint32_t rank = 2, uint64_t last = 0) {
-    greta_tensor made = {};
-    const bool odd = !tape.below(12);
-    made.type = odd && !tape.below(8) ? uint32_t(tape.number()) : GRETA_TYPE_F32;
-    made.rank = odd ? tape.below(6) : rank;
-    const uint64_t wide = last ? last : width,
-                   shape[] = {rank > 1 ? rows : wide, rank > 2 ? 2 : wide, wide, 1};
-    const bool gaps = !tape.below(4);
-    for (int d = 0; d < 4; ++d) {
-      made.shape[d] = odd ? dimension() : shape[d];
-      if (odd && gaps) made.strides[d] = tape.below(2) ? 1 : 8 * dimension();
-    }
-    if (gaps && !odd && rank > 1) {
-      made.strides[rank - 1] = 1;
-      made.strides[rank - 2] = wide + 4 * tape.below(3);
-      if (rank > 2) made.strides[0] = 2 * made.strides[1];
-    }
-    made.buffer = buffers.pick(tape);
-    made.offset = odd ? offset() : 16 * tape.below(4);
-    return made;
-  }
-  greta_weights weights() {
-    static constexpr uint32_t kTypes[] = {0, 1, 8, 12, 30};
-    greta_weights made = {};
-    uint64_t unused, unused2;
-    const uint32_t type = tape.below(8) ? kTypes[tape.below(5)] : uint32_t(tape.number());
-    const uint64_t n = tape.below(8) ? inner : dimension(), depth = tape.below(8) ? width : 32 * dimension();
-    if (!ok(greta_weights_size(compute, type, n, depth, &made, &unused, &unused2))) {
-      made.type = type, made.n = n, made.depth = depth;
-    }
-    if (!tape.below(10)) made.layout = uint32_t(tape.number());
-    made.buffer = buffers.pick(tape);
-    made.offset = tape.below(3) ? 0 : 256 * tape.below(8);
-    return made;
-  }
-  greta_cache cache() {
-    greta_cache made = {};
-    uint64_t bytes;
-    made.type = tape.below(8) ? tape.below(2) : uint32_t(tape.number());
-    made.heads = tape.below(8) ? 1 + tape.below(2) : uint32_t(dimension());
-    made.width = tape.below(8) ? uint32_t(width) : uint32_t(dimension());
-    made.pages = tape.below(8) ? 1 : uint32_t(dimension());
-    ok(greta_cache_size(compute, &made, &bytes));
-    made.buffer = buffers.pick(tape);
-    if (!tape.below(8)) made.offset = offset();
-    return made;
-  }
   void step() {
     const greta_stream stream = streams.pick(tape);
     const greta_step old = steps.pick(tape);
@@ -247,6 +149,51 @@ struct Run {
     call->x.type = kTypes[tape.below(4)], call->y.type = kTypes[tape.below(4)];
     return operate(call, greta_cast_check, greta_cast_scratch, greta_cast);
   }
+  void gemm() {
+    static constexpr uint32_t kTypes[] = {GRETA_TYPE_F32, GRETA_TYPE_F16, GRETA_TYPE_BF16, GRETA_TYPE_I32};
+    Odd<greta_gemm_call> call;
+    const uint32_t type = kTypes[tape.below(4)], rank = 2 + tape.below(2);
+    call->a_transposed = tape.below(2), call->b_transposed = tape.below(8) ? tape.below(2) : 2;
+    call->alpha = tape.below(4) ? 1 : tape.real(), call->beta = tape.below(2) ? 0 : tape.real();
+    const auto matrix = [&](uint64_t m, uint64_t n) {
+      greta_tensor made = tensor(rank, n);
+      if (tape.below(12)) made.shape[rank - 2] = m, made.shape[rank - 1] = n;
+      if (rank == 3 && tape.below(12)) made.shape[0] = tape.below(3) ? 2 : 1;
+      if (tape.below(12)) std::fill_n(made.strides, 4, 0);
+      made.type = type;
+      return made;
+    };
+    call->a = call->a_transposed ? matrix(width, rows) : matrix(rows, width);
+    call->b = call->b_transposed ? matrix(inner, width) : matrix(width, inner);
+    call->y = matrix(rows, inner);
+    if (tape.below(2)) call->y.type = GRETA_TYPE_F32;
+    return operate(call, greta_gemm_check, greta_gemm_scratch, greta_gemm);
+  }
+  // Weights of 4 bits in groups, whose sizes are right or odd.
+  void groups() {
+    static uint8_t out[kMostBytes];
+    Odd<greta_groups> given;
+    const uint64_t n = tape.below(8) ? 8 * (1 + tape.below(2)) : dimension();
+    const uint64_t depth = 32 * (1 + tape.below(4));
+    uint32_t type = 2 + 4 * tape.below(2);
+    given->order = greta_group_order(tape.below(5));
+    given->n = n, given->depth = tape.below(8) ? depth : tape.number();
+    given->group = tape.below(8) ? 32 << tape.below(3) : uint32_t(tape.number());
+    given->scale_type = tape.below(8) ? GRETA_TYPE_F16 : GRETA_TYPE_BF16;
+    given->quants = given->scales = host_bytes;
+    given->quant_bytes = tape.below(8) ? n * depth / 2 : tape.number();
+    given->scale_bytes = tape.below(8) && given->group ? n * (depth / given->group) * 2 : tape.number();
+    if (tape.below(2)) given->zeros = host_bytes, given->zero_bytes = (n + 7) / 8 * (depth / 32) * 4;
+    greta_groups* const changed =
+        given.change(tape, {offsetof(greta_groups, quants), offsetof(greta_groups, scales),
+                            offsetof(greta_groups, zeros)});
+    if (std::max({given->quant_bytes, given->scale_bytes, given->zero_bytes}) > kMostBytes)
+      given->quants = nullptr;  // so many bytes are not there
+    ok(greta_groups_type(changed, &type));
+    const uint64_t rows_bytes = depth / 32 * (type == 2 ? 18 : 22);
+    ok(greta_groups_write(&given.value, type, tape.below(3), 1, out,
+                          tape.below(8) ? rows_bytes : std::min(tape.number(), kMostBytes)));
+  }
   void softmax() {
     Odd<greta_softmax_call> call;
     call->x = tensor(3), call->y = tape.below(2) ? call->x : tensor(3);
@@ -318,7 +265,7 @@ struct Run {
       case 9:
         return tape.below(2) ? softmax() : cast();
       default:
-        return softcap();
+        return tape.below(2) ? softcap() : gemm();
     }
   }
   void look() {
@@ -445,7 +392,7 @@ struct Run {
     static constexpr void (Run::* kCalls[])() = {
         &Run::operation, &Run::operation, &Run::operation, &Run::open_buffer, &Run::copy,
         &Run::transfer,  &Run::time,      &Run::graph,     &Run::graph,       &Run::stream,
-        &Run::close,     &Run::look,      &Run::pack,      &Run::step};
+        &Run::close,     &Run::look,      &Run::pack,      &Run::step,        &Run::groups};
     (this->*kCalls[tape.below(std::size(kCalls))])();
   }
 };
@@ -482,7 +429,7 @@ void check_norm(greta_compute* compute) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static greta_runtime* const runtime = open_runtime();
   Tape tape{data, size};
-  Run run{tape, {}, {}, {}, {}, {}, {}, {}};
+  Run run(tape);
   Odd<greta_compute_options> options;
   options->memory_limit_bytes = 64 << 20;
   must(greta_compute_open(runtime, &options.value, &run.compute));
