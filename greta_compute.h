@@ -96,12 +96,38 @@ typedef struct greta_kernel {
   uint64_t owner, number;
 } greta_kernel;
 
+/* A Vulkan device that the program has opened, of version 1.3. It has enabled of these features all that the
+ * physical device has: shaderInt64, shaderInt16; storageBuffer16BitAccess;
+ * storageBuffer8BitAccess, shaderInt8, shaderFloat16, scalarBlockLayout, bufferDeviceAddress,
+ * timelineSemaphore, vulkanMemoryModel, vulkanMemoryModelDeviceScope, shaderSubgroupExtendedTypes;
+ * synchronization2, maintenance4, subgroupSizeControl, computeFullSubgroups, shaderIntegerDotProduct,
+ * shaderZeroInitializeWorkgroupMemory. It and its instance stay the program's, and outlive the compute. */
+typedef struct greta_host_device {
+  uint32_t struct_size;
+  uint32_t queue_family;       /* Of the queue; it computes. */
+  void (*get_instance_proc_addr)(void); /* vkGetInstanceProcAddr. */
+  void* instance;              /* VkInstance */
+  void* physical_device;       /* VkPhysicalDevice */
+  void* device;                /* VkDevice */
+  void* queue;                 /* VkQueue */
+  const char* const* extensions; /* [extension_count] of the device, that are enabled, with their features.
+                                  * Used are VK_KHR_cooperative_matrix, VK_EXT_memory_budget,
+                                  * VK_EXT_external_memory_host, VK_KHR_external_memory_fd and
+                                  * VK_KHR_external_semaphore_fd. */
+  size_t extension_count;
+  void (*lock)(void* user);    /* The library calls these around each use of the queue, from any of its */
+  void (*unlock)(void* user);  /* threads; they do not call the library. NULL: no one else uses the queue. */
+  void* lock_user;             /* Passed to both. */
+} greta_host_device;
+
 typedef struct greta_compute_options {
   uint32_t struct_size;
   uint32_t device;             /* Index of greta_runtime_device. */
   uint64_t memory_limit_bytes; /* The most that buffers of this compute may allocate, of all kinds of memory
                                 * together; 0: what the runtime allows. The limit of the runtime holds too,
                                 * for memory of the device. */
+  const greta_host_device* host; /* A device of the program's to work on, in place of `device`; NULL: none.
+                                  * Read during the call. */
 } greta_compute_options;
 
 /* Opens a device of the runtime. A runtime may have several computes, beside its models.
@@ -146,6 +172,8 @@ typedef struct greta_buffer_options {
   uint32_t struct_size;
   greta_memory memory;
   uint64_t bytes;              /* From 1 to greta_compute_info.max_buffer_bytes. */
+  uint32_t shared;             /* 1: greta_buffer_export is wanted. Only memory of the device is shared. */
+  uint32_t reserved;           /* 0. */
 } greta_buffer_options;
 
 /* Opens a buffer. What it holds is not known. Its first byte is aligned to 256 bytes.
@@ -211,6 +239,8 @@ GRETA_API greta_status greta_stream_wait(greta_compute* compute, greta_stream st
 typedef struct greta_timeline_options {
   uint32_t struct_size;
   uint32_t timed;              /* 1: greta_timeline_elapsed is wanted. */
+  uint32_t shared;             /* 1: greta_timeline_export is wanted; such a one is not timed. */
+  uint32_t reserved;           /* 0. */
 } greta_timeline_options;
 
 /* Opens a timeline. Its value is 0.
@@ -243,6 +273,59 @@ GRETA_API greta_status greta_timeline_wait(greta_compute* compute, greta_timelin
  * signalled, are among the last GRETA_TIMELINE_SIGNALS, and were waited for by the host. */
 GRETA_API greta_status greta_timeline_elapsed(greta_compute* compute, greta_timeline timeline, uint64_t from,
                                               uint64_t to, uint64_t* out_ns);
+
+/* ---- sharing: what others have, and what others get --------------------------------------------------
+ *
+ * Memory and timelines may belong to the program, to its renderer, or to another process. The order between
+ * their work and ours is the caller's, by timelines. Descriptors are opaque ones of Vulkan, and only devices
+ * of the same GPU and driver can import them. */
+
+typedef enum greta_origin {
+  GRETA_ORIGIN_HOST = 0,       /* Pages of the process, for the CPU device and most of Vulkan's. */
+  GRETA_ORIGIN_DESCRIPTOR = 1, /* A file descriptor that was exported. */
+  GRETA_ORIGIN_HANDLE = 2,     /* Vulkan's, of the device of greta_compute_options.host. */
+  GRETA_ORIGIN_MAX = 0x7fffffff
+} greta_origin;
+
+typedef struct greta_adoption {
+  uint32_t struct_size;
+  greta_origin origin;
+  uint64_t bytes;              /* Of a buffer; of a timeline 0. */
+  void* pages;                 /* HOST: [bytes], whole pages of memory. They stay until the buffer's memory
+                                * would be given back (see "in use"). */
+  uint64_t handle;             /* HANDLE: a VkBuffer for storage and transfers, with an address, or a
+                                * VkSemaphore that is a timeline. It stays as long. */
+  int32_t descriptor;          /* DESCRIPTOR: the library takes it if the call succeeds. */
+  uint32_t memory_type;        /* Of the descriptor of a buffer, as greta_exported has it. */
+  uint64_t allocation_bytes;   /* Likewise. */
+} greta_adoption;
+
+/* Opens a buffer over memory of others, of the kind GRETA_MEMORY_DEVICE, or for pages GRETA_MEMORY_READBACK.
+ * It counts as open and not as allocated. */
+GRETA_API greta_status greta_buffer_adopt(greta_compute* compute, const greta_adoption* adoption,
+                                          greta_buffer* out_buffer);
+
+/* Opens a timeline that others signal too. Waits for values that nobody has signalled yet are allowed; where
+ * one queue serves both, the signal must be submitted before. Values grow, whoever signals them. */
+GRETA_API greta_status greta_timeline_adopt(greta_compute* compute, const greta_adoption* adoption,
+                                            greta_timeline* out_timeline);
+
+typedef struct greta_exported {
+  uint32_t struct_size;
+  int32_t descriptor;          /* Yours, to be closed or imported. */
+  uint32_t memory_type;        /* Of a buffer: the index of its type of memory in Vulkan. */
+  uint32_t reserved;
+  uint64_t allocation_bytes;   /* Of a buffer: of the memory that it begins. */
+} greta_exported;
+
+/* Export what was opened with `shared`. Each call gives a descriptor of its own. Both fail with
+ * GRETA_ERROR_ARGUMENT for others.
+ *
+ * out_exported  set struct_size before the call */
+GRETA_API greta_status greta_buffer_export(greta_compute* compute, greta_buffer buffer,
+                                           greta_exported* out_exported);
+GRETA_API greta_status greta_timeline_export(greta_compute* compute, greta_timeline timeline,
+                                             greta_exported* out_exported);
 
 /* ---- tensors ----------------------------------------------------------------------------------------- */
 

@@ -50,9 +50,7 @@ static Status find_physical(const VulkanInstance& instance, uint32_t index, VkPh
   return {};
 }
 
-Status VulkanDevice::open(std::unique_ptr<VulkanInstance> instance, uint32_t index,
-                          const DeviceOptions& options) {
-  instance_ = std::move(instance);
+Status VulkanDevice::inspect_physical(uint32_t index, const DeviceOptions& options) {
   log_ = options.log;
   VkPhysicalDevice chosen = VK_NULL_HANDLE;
   GRETA_TRY(find_physical(*instance_, index, &chosen));
@@ -61,7 +59,19 @@ Status VulkanDevice::open(std::unique_ptr<VulkanInstance> instance, uint32_t ind
   const uint64_t usual_ms = physical.info.cpu_type ? ~0u : kWaitLimitMs;
   wait_limit_ns_ = (options.wait_limit_ms ? options.wait_limit_ms : usual_ms) * 1'000'000;
   system_root_ = options.system.root;
+  return {};
+}
+
+Status VulkanDevice::open(std::unique_ptr<VulkanInstance> instance, uint32_t index,
+                          const DeviceOptions& options) {
+  instance_ = std::move(instance);
+  GRETA_TRY(inspect_physical(index, options));
   GRETA_TRY(within(create_device(), "%s", physical.info.name));
+  return prove(options);
+}
+
+// What a device is asked before it is used.
+Status VulkanDevice::prove(const DeviceOptions& options) {
   GRETA_TRY(open_pipeline_cache(options));
   GRETA_TRY(within(prove_memory(*this), "%s does not work", physical.info.name));
   GRETA_TRY(within(prove_chain(), "%s", physical.info.name));
@@ -83,6 +93,8 @@ Status VulkanDevice::create_device() {
   if (physical.has_statistics) extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
   if (physical.has_common_clock) extensions.push_back(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
   if (physical.import_alignment) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+  if (physical.has_memory_fd) extensions.push_back(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+  if (physical.has_semaphore_fd) extensions.push_back(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME);
   const float priority = 1;
   auto queues = tagged<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
   queues.queueFamilyIndex = physical.queue_family;
@@ -95,17 +107,21 @@ Status VulkanDevice::create_device() {
   info.ppEnabledExtensionNames = extensions.data();
   VkDevice made = VK_NULL_HANDLE;
   GRETA_TRY(result(instance_->vkCreateDevice(physical.handle, &info, nullptr, &made), "vkCreateDevice"));
-  handle = made;
-  GRETA_TRY(vk.load(*instance_, handle));
+  GRETA_TRY(use(made));
   if (physical.stays_loaded)
     for (const char* name : {"libGLX_nvidia.so", "libEGL_nvidia.so"}) keep_loaded(loaded_library(name));
-  host_pointer_properties_ = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
-      instance_->vkGetDeviceProcAddr(handle, "vkGetMemoryHostPointerPropertiesEXT"));
-  if (!host_pointer_properties_) physical.import_alignment = 0;
   VkQueue first;
   vk.vkGetDeviceQueue(handle, physical.queue_family, 0, &first);
   queue.set(first);
+  return {};
+}
 
+Status VulkanDevice::use(VkDevice device) {
+  handle = device;
+  GRETA_TRY(vk.load(*instance_, handle));
+  host_pointer_properties_ = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
+      instance_->vkGetDeviceProcAddr(handle, "vkGetMemoryHostPointerPropertiesEXT"));
+  if (!host_pointer_properties_) physical.import_alignment = 0;
   const VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, kMaxBlockBytes};
   auto block = tagged<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
   block.pushConstantRangeCount = 1;
@@ -126,7 +142,7 @@ VulkanDevice::~VulkanDevice() {
     for (auto& [key, pipeline] : pipelines_) vk.vkDestroyPipeline(handle, pipeline->pipeline, nullptr);
     vk.vkDestroyPipelineLayout(handle, layout, nullptr);
   }
-  if (vk.vkDestroyDevice) vk.vkDestroyDevice(handle, nullptr);
+  if (vk.vkDestroyDevice && !adopted_) vk.vkDestroyDevice(handle, nullptr);
 }
 
 Status VulkanDevice::create_stream(Stream** out) {

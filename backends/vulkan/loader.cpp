@@ -88,7 +88,8 @@ Status VulkanInstance::open(const char* library) {
 }
 
 VulkanInstance::~VulkanInstance() {
-  if (instance_ && vkDestroyInstance && !process_.elsewhere()) vkDestroyInstance(instance_, nullptr);
+  if (!instance_ || adopted_ || !vkDestroyInstance || process_.elsewhere()) return;
+  vkDestroyInstance(instance_, nullptr);
 }
 
 Status VulkanFunctions::load(const VulkanInstance& instance, VkDevice device) {

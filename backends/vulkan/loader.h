@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "backends/vulkan/extensions.h"
-#include "runtime/device.h"
+#include "runtime/sharing.h"
 
 namespace greta {
 
@@ -37,11 +37,13 @@ class VulkanInstance {
 
   // Fails with Unsupported and the reason if there is no loader or no driver.
   Status open(const char* library);
+  // Takes one of the host's, which it stays.
+  Status adopt(const HostHandles& handles);
 
   // Prefers what the loader exports. Asked for a name, it may give the function of that name that the program
   // exports, since its own references go through the dynamic linker.
   PFN_vkVoidFunction find(const char* name) const {
-    const auto exported = reinterpret_cast<PFN_vkVoidFunction>(library_->find(name));
+    const auto exported = adopted_ ? nullptr : reinterpret_cast<PFN_vkVoidFunction>(library_->find(name));
     return exported ? exported : vkGetInstanceProcAddr(instance_, name);
   }
   const std::vector<VkPhysicalDevice>& devices() const { return devices_; }
@@ -55,6 +57,7 @@ class VulkanInstance {
   Process process_;
   Unforked<DynamicLibrary> library_;  // threads of the driver may run in it
   VkInstance instance_ = VK_NULL_HANDLE;
+  bool adopted_ = false;
   std::vector<VkPhysicalDevice> devices_;
 };
 

@@ -109,10 +109,14 @@ Status VulkanDevice::bind_memory(int type, void* next, VulkanBuffer* out) {
   return result(vk.vkBindBufferMemory(handle, out->buffer, out->memory, 0), "vkBindBufferMemory");
 }
 
+int VulkanDevice::type_of(Memory memory, uint32_t allowed) const {
+  return choose_type(physical.memory, allowed, wish_of(memory, physical.info.unified_memory));
+}
+
 // Of memory that is the host's, drivers call a part local; the other part serves as well once that is full.
 Status VulkanDevice::bind_memory_of(Memory memory, uint32_t allowed, VulkanBuffer* out, int* type) {
   const bool unified = physical.info.unified_memory;
-  *type = choose_type(physical.memory, allowed, wish_of(memory, unified));
+  *type = type_of(memory, allowed);
   const Status status = bind_memory(*type, nullptr, out);
   if (status.code != Code::Memory || memory != Memory::Device || !unified) return status;
   const VkMemoryType* const types = physical.memory.memoryTypes;
@@ -213,7 +217,7 @@ Status VulkanDevice::import_pages(const void* pages, uint64_t bytes, bool writab
 }
 
 void VulkanDevice::destroy_buffer(VulkanBuffer& buffer) {
-  if (out_of_reach()) return;
+  if (out_of_reach() || buffer.adopted) return;
   vk.vkDestroyBuffer(handle, buffer.buffer, nullptr);
   vk.vkFreeMemory(handle, buffer.memory, nullptr);
 }

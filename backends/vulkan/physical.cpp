@@ -337,6 +337,8 @@ Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t
   out->has_statistics = extensions.has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
   out->has_common_clock =
       extensions.has(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME) && has_host_clock(instance, handle);
+  out->has_memory_fd = extensions.has(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+  out->has_semaphore_fd = extensions.has(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME);
   Properties properties;
   read_properties(instance, handle, extensions, &properties);
   Reasons missing;

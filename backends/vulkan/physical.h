@@ -57,6 +57,7 @@ struct VulkanPhysical {
   bool has_statistics = false;  // VK_KHR_pipeline_executable_properties tells of registers
   // VK_EXT_calibrated_timestamps reads the device's clock and CLOCK_MONOTONIC at one moment.
   bool has_common_clock = false;
+  bool has_memory_fd = false, has_semaphore_fd = false;  // VK_KHR_external_{memory,semaphore}_fd
   // The driver cannot be loaded more than some twenty times in a process: each time takes thread-local
   // storage that the C library does not give back. Seen with NVIDIA's 580.159.
   bool stays_loaded = false;

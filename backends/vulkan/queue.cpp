@@ -9,7 +9,8 @@ namespace greta {
 constexpr uint64_t kSliceNs = 1'000'000'000;  // how often a wait looks whether the device was lost
 
 VulkanTimeline::~VulkanTimeline() {
-  if (semaphore && !device.out_of_reach()) device.vk.vkDestroySemaphore(device.handle, semaphore, nullptr);
+  if (!semaphore || adopted || device.out_of_reach()) return;
+  device.vk.vkDestroySemaphore(device.handle, semaphore, nullptr);
 }
 
 Status VulkanQueue::submit(std::vector<VulkanBatch>& batches) {
@@ -59,7 +60,8 @@ struct Submission {
         ++info.waitSemaphoreInfoCount;
       }
       signals.push_back(semaphore_info(batch.done));
-      info.signalSemaphoreInfoCount = 1;
+      for (const VulkanPoint& signal : batch.signals) signals.push_back(semaphore_info(signal));
+      info.signalSemaphoreInfoCount = uint32_t(1 + batch.signals.size());
       infos.push_back(info);
     }
     uint32_t command = 0, wait = 0, signal = 0;  // the arrays grow no more, so pointers into them stay valid
@@ -80,6 +82,7 @@ Status VulkanQueue::submit_ready(std::span<const VulkanBatch> ready) {
   const auto submit = [&](std::span<const VulkanBatch> batches) -> VkResult {
     try {
       const Submission submission(batches);
+      const std::lock_guard<const VulkanLock> lock(host_lock_);
       return device_.vk.vkQueueSubmit2(queue_, uint32_t(submission.infos.size()), submission.infos.data(),
                                        VK_NULL_HANDLE);
     } catch (const std::bad_alloc&) {
@@ -162,6 +165,7 @@ void VulkanQueue::close(VulkanTimeline& timeline) {
 
 void VulkanQueue::wait_idle() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<const VulkanLock> host_lock(host_lock_);
   [[maybe_unused]] const Status ignored =
       device_.result(device_.vk.vkQueueWaitIdle(queue_), "vkQueueWaitIdle");
 }

@@ -25,6 +25,8 @@ struct VulkanBuffer {
   VkBuffer buffer = VK_NULL_HANDLE;
   VkDeviceMemory memory = VK_NULL_HANDLE;
   uint64_t bytes = 0;      // of the memory
+  int type = -1;           // of memory that is shared
+  bool adopted = false;    // the host destroys it
   bool counted = false;    // in what the device has used
   bool read_only = false;  // it consists of host pages that are only read
   uint64_t first = 0;      // imported: bytes before the first one that was asked for
@@ -43,6 +45,7 @@ struct VulkanTimeline : StreamProgress {
   ~VulkanTimeline();
   const VulkanDevice& device;
   VkSemaphore semaphore = VK_NULL_HANDLE;
+  bool adopted = false;  // the host destroys it
 };
 
 // A value of a timeline.
@@ -76,14 +79,28 @@ struct VulkanBatch {
   VulkanPoint done;  // signalled at its end
   std::vector<VkCommandBuffer> commands;
   std::vector<VulkanPoint> waits;
-  bool alone = false;  // it is the last of its vkQueueSubmit2
-  bool empty() const { return commands.empty() && waits.empty(); }
+  std::vector<VulkanPoint> signals;  // of timelines that others know too, at its end
+  bool alone = false;                // it is the last of its vkQueueSubmit2
+  bool empty() const { return commands.empty() && waits.empty() && signals.empty(); }
+};
+
+// Of a queue that the host uses too. Without functions there is none.
+struct VulkanLock {
+  void (*take)(void* user) = nullptr;
+  void (*leave)(void* user) = nullptr;
+  void* user = nullptr;
+  void lock() const {
+    if (take) take(user);
+  }
+  void unlock() const {
+    if (leave) leave(user);
+  }
 };
 
 class VulkanQueue : public HeldQueue<VulkanBatch> {
  public:
   explicit VulkanQueue(VulkanDevice& device) : device_(device) {}
-  void set(VkQueue queue) { queue_ = queue; }
+  void set(VkQueue queue, const VulkanLock& lock = {}) { queue_ = queue, host_lock_ = lock; }
 
   Status submit(std::vector<VulkanBatch>& batches);  // leaves `batches` empty
   // Blocks until the point is reached. For `patience_ns` the thread looks again and again.
@@ -101,9 +118,10 @@ class VulkanQueue : public HeldQueue<VulkanBatch> {
 
   VulkanDevice& device_;
   VkQueue queue_ = VK_NULL_HANDLE;
+  VulkanLock host_lock_;
 };
 
-class VulkanStream final : public Stream {
+class VulkanStream final : public Stream, public SharingStream {
  public:
   explicit VulkanStream(VulkanDevice& device) : device_(device) {}
   ~VulkanStream() override;  // finishes what was submitted
@@ -128,6 +146,8 @@ class VulkanStream final : public Stream {
   Status wait() override;
   Status wait(const Event& event) override;
   void abandon() noexcept override;
+  Status signal_shared(const SharedTimeline& timeline, uint64_t value) override;
+  Status wait_for_shared(const SharedTimeline& timeline, uint64_t value) override;
 
  private:
   struct Used {
@@ -173,11 +193,12 @@ class VulkanStream final : public Stream {
   std::unique_ptr<VulkanGraph> capture_;
 };
 
-class VulkanDevice final : public Device {
+class VulkanDevice final : public Device, public SharingDevice {
  public:
   VulkanDevice() : queue(*this) {}
   ~VulkanDevice() override;
   Status open(std::unique_ptr<VulkanInstance> instance, uint32_t index, const DeviceOptions& options);
+  Status adopt(const HostHandles& handles, const DeviceOptions& options);
 
   const DeviceInfo& info() const override { return physical.info; }
   uint64_t memory_free() const override;
@@ -198,6 +219,17 @@ class VulkanDevice final : public Device {
   Status describe_code(const KernelCode& code, std::string* out) override;
   void destroy(Event& event) override;
   void destroy(Graph& graph) override;
+  Status allocate_shared(uint64_t bytes, Buffer* out) override;
+  Status export_memory(const Buffer& buffer, ExportedMemory* out) override;
+  Status import_memory(const ExportedMemory& memory, uint64_t bytes, Buffer* out) override;
+  Status adopt_buffer(uint64_t buffer, uint64_t bytes, Buffer* out) override;
+  Status create_shared(SharedTimeline* out) override;
+  Status export_timeline(const SharedTimeline& timeline, int* out_descriptor) override;
+  Status import_timeline(int descriptor, SharedTimeline* out) override;
+  Status adopt_timeline(uint64_t semaphore, SharedTimeline* out) override;
+  void destroy_shared(SharedTimeline& timeline) override;
+  Status value_of(const SharedTimeline& timeline, uint64_t* out) override;
+  Status wait_shared(const SharedTimeline& timeline, uint64_t value) override;
   void discard(std::unique_ptr<VulkanGraph> graph);  // none of its command buffers may be pending
 
   // Makes a status of a driver's answer to the call `what`, a literal. A lost device stays lost: the driver
@@ -225,7 +257,10 @@ class VulkanDevice final : public Device {
   VulkanQueue queue;
 
  private:
+  Status inspect_physical(uint32_t index, const DeviceOptions& options);
   Status create_device();
+  Status use(VkDevice device);
+  Status prove(const DeviceOptions& options);
   Status prove_chain();
   bool chain_failed_before() const;
   std::string chain_proof_path() const;
@@ -236,6 +271,14 @@ class VulkanDevice final : public Device {
   Status allocate_memory(uint64_t bytes, Memory memory, VulkanBuffer* out, void** mapped);
   Status import_pages(const void* pages, uint64_t bytes, bool writable, Buffer* out);
   Status import_memory(uint64_t address, bool writable, VulkanBuffer* out);
+  int type_of(Memory memory, uint32_t allowed) const;  // negative: there is none
+  template <class Function>
+  Status find(const char* name, Function* out);
+  Status shares_memory(VkExternalMemoryFeatureFlags wanted, bool* alone);
+  Status bind_shared(uint64_t bytes, int type, bool alone, VkBaseInStructure* next, VulkanBuffer* out);
+  Status give_shared(const Status& status, uint64_t bytes, std::unique_ptr<VulkanBuffer> made, Buffer* out);
+  Status shares_timelines(VkExternalSemaphoreFeatureFlags wanted);
+  Status make_timeline(const void* next, SharedTimeline* out);
   uint64_t address_of(const VulkanBuffer& buffer) const;
   Status create_pipeline(const KernelCode& code, VkPipelineCreateFlags flags, VkPipeline* out);
   Status describe_pipeline(VkPipeline pipeline, std::string* out);
@@ -248,6 +291,7 @@ class VulkanDevice final : public Device {
 
   Process process_;
   std::unique_ptr<VulkanInstance> instance_;
+  bool adopted_ = false;  // the device is the host's
   PFN_vkGetMemoryHostPointerPropertiesEXT host_pointer_properties_ = nullptr;  // null without its extension
   Log log_;
   uint64_t wait_limit_ns_ = 0;

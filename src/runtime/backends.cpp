@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/sharing.h"
+
 namespace greta {
 
 #define BACKEND(name) extern const Backend backend_##name;
@@ -19,6 +21,22 @@ static constexpr const Backend* kBackends[] = {
 #include "runtime/backends.def"
 #undef BACKEND
 };
+
+#define ADOPTER(name) extern const Adopter adopter_##name;
+#include "runtime/adopters.def"
+#undef ADOPTER
+
+static constexpr const Adopter* kAdopters[] = {  // a null pointer ends them
+#define ADOPTER(name) &adopter_##name,
+#include "runtime/adopters.def"
+#undef ADOPTER
+    nullptr};
+
+Status adopt_device(const HostHandles& handles, const DeviceOptions& options, Device** out) {
+  for (const Adopter* adopter : std::span(kAdopters).first(std::size(kAdopters) - 1))
+    return adopter->open(handles, options, out);
+  return fail(Code::Unsupported, "this build has no Vulkan");
+}
 
 std::span<const Backend* const> backends() { return kBackends; }
 

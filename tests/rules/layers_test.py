@@ -4,7 +4,7 @@
 
 A file under src/<layer> includes its own layer, the umbrella header of the layer directly below, and
 platform/platform.h. Two layers stand beside these: src/text includes gguf/gguf.h and src/gguf the table of tensor types,
-compute/quant_type.h; src/engine includes text/text.h and gguf/gguf.h. Backends include runtime/device.h, runtime/held_queue.h and platform, kernels only kernels, models only
+compute/quant_type.h; src/engine includes text/text.h and gguf/gguf.h. Backends include runtime/device.h, runtime/held_queue.h, runtime/sharing.h and platform, kernels only kernels, models only
 engine/arch.h, src/selftest tune/harness.h, tools and bindings only greta.h. Headers in <> are those of the system and the language,
 except in kernels, which are freestanding. src/api/compute, behind greta_compute.h, reaches further down (COMPUTE).
 """
@@ -40,6 +40,7 @@ COMPUTE = {
     "graph/graph.h": "its calls are plans of ops",
     "graph/hazards.h": "it derives the barriers of streams",
     "runtime/heap.h": "buffers come and go",
+    "runtime/sharing.h": "it adopts what its host has, and shares memory",
 }
 # Kernels are freestanding. What hosted C they may see, by folder.
 KERNEL_SYSTEM = {"cpu": {"stdint.h", "immintrin.h"}, "hip": {"stdint.h"}, "abi": {"stdint.h"}, "gpu": set(),
@@ -97,9 +98,9 @@ def refuse(path, name, system, root):
         return refuse_src(parts, name)
     if parts[0] == "backends":
         own = name.startswith(f"backends/{parts[1]}/") or beside(path, name, root)
-        if own or name in ("runtime/device.h", "runtime/held_queue.h", "platform/platform.h"):
+        if own or name in ("runtime/device.h", "runtime/held_queue.h", "runtime/sharing.h", "platform/platform.h"):
             return None
-        return "a backend includes runtime/device.h, runtime/held_queue.h, platform/platform.h and its own folder"
+        return "a backend includes runtime/{device,held_queue,sharing}.h, platform/platform.h and its own folder"
     if parts[0] == "models":
         return None if name == "engine/arch.h" else "a model includes engine/arch.h"
     if name == "serve/serve.h" and parts[1] == "cli":  # the one header of the server that its program needs

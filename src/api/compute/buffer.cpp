@@ -16,7 +16,7 @@ Memories::Memories(RuntimeDevice& on, uint64_t limit)
 uint64_t Memories::allocated() const {
   uint64_t bytes = 0;
   for (const Heap& heap : heaps_) bytes += heap.allocated_bytes();
-  return bytes;
+  return bytes + shared_;
 }
 
 uint64_t Memories::peak() const { return peak_; }
@@ -29,7 +29,7 @@ uint64_t Memories::room(greta_memory memory) const {
 }
 
 void Memories::count() noexcept {
-  counted_.count(on_, heaps_[GRETA_MEMORY_DEVICE].allocated_bytes());
+  counted_.count(on_, heaps_[GRETA_MEMORY_DEVICE].allocated_bytes() + shared_);
   peak_ = std::max<uint64_t>(peak_, allocated());
 }
 
@@ -43,6 +43,27 @@ Status Memories::take(greta_memory memory, uint64_t bytes, Slice* out) {
 void Memories::give_back(greta_memory memory, const Slice& slice) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   heaps_[memory].give_back(slice);
+  count();
+}
+
+Status Memories::take_shared(uint64_t bytes, Buffer* out) {
+  SharingDevice* device = nullptr;
+  GRETA_TRY(sharing_of(*on_.device, &device));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const uint64_t most = room(GRETA_MEMORY_DEVICE);
+  if (bytes > most)
+    return fail(Code::Memory, "shared memory of %llu bytes, %llu may be allocated", (unsigned long long)bytes,
+                (unsigned long long)most);
+  GRETA_TRY(device->allocate_shared(bytes, out));
+  shared_ += bytes;
+  count();
+  return {};
+}
+
+void Memories::give_back(Buffer& buffer, bool counted) noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (counted) shared_ -= buffer.bytes;
+  on_.device->release(buffer);
   count();
 }
 
@@ -71,6 +92,14 @@ Status upload_once(Device& device, const Slice& to, const std::vector<uint8_t>& 
 
 }  // namespace greta
 
+Status greta::add_buffer(greta_compute& compute, const std::shared_ptr<BufferObject>& buffer,
+                         greta_buffer* out) {
+  GRETA_TRY(compute.add(buffer, out));
+  const std::lock_guard<std::mutex> lock(compute.mutex);
+  compute.buffer_bytes += buffer->slice.bytes;
+  return {};
+}
+
 greta_status greta_buffer_open(greta_compute* compute, const greta_buffer_options* given,
                                greta_buffer* out_buffer) {
   return fenced([&]() -> Status {
@@ -86,11 +115,16 @@ greta_status greta_buffer_open(greta_compute* compute, const greta_buffer_option
       return fail(Code::Argument, "a buffer of %llu bytes, from 1 to %llu are allowed",
                   (unsigned long long)o.bytes, (unsigned long long)most);
     auto buffer = std::make_shared<BufferObject>(compute->memories, o.memory);
-    GRETA_TRY(compute->memories.take(o.memory, o.bytes, &buffer->slice));
-    GRETA_TRY(compute->add(buffer, out_buffer));
-    const std::lock_guard<std::mutex> lock(compute->mutex);
-    compute->buffer_bytes += o.bytes;
-    return {};
+    GRETA_TRY(check_reserved(o.reserved));
+    GRETA_TRY(read_flag(o.shared, "shared", &buffer->shared));
+    if (buffer->shared && o.memory != GRETA_MEMORY_DEVICE)
+      return fail(Code::Argument, "shared: memory of kind %d, only that of the device is", int(o.memory));
+    if (buffer->shared)
+      GRETA_TRY(compute->memories.take_shared(o.bytes, &buffer->own));
+    else
+      GRETA_TRY(compute->memories.take(o.memory, o.bytes, &buffer->slice));
+    if (buffer->shared) buffer->slice = {&buffer->own, 0, o.bytes};
+    return add_buffer(*compute, buffer, out_buffer);
   });
 }
 

@@ -6,6 +6,8 @@ using namespace greta;
 
 namespace {
 
+constexpr size_t kMostExtensions = 4096;  // of a device of the program's
+
 constexpr const char* kKindNames[] = {"buffer", "stream", "timeline", "graph", "step", "kernel"};
 static_assert(std::size(kKindNames) == size_t(Object::Kind::count));
 
@@ -71,8 +73,10 @@ void ObjectTable::clear() {
 
 }  // namespace greta
 
-greta_compute::greta_compute(greta_runtime& of, RuntimeDevice& device, uint64_t limit)
+greta_compute::greta_compute(greta_runtime& of, RuntimeDevice& device, uint64_t limit,
+                             std::unique_ptr<RuntimeDevice> adopted)
     : runtime(of),
+      own(std::move(adopted)),
       on(device),
       owner(make_owner(this)),
       memories(device, limit),
@@ -127,6 +131,26 @@ Status greta_compute::find(greta_kernel handle, std::shared_ptr<KernelObject>* o
   return find_object(*this, handle, Object::Kind::Kernel, out);
 }
 
+// Opens a device that the program has.
+static Status adopt_device(const greta_runtime& runtime, const greta_host_device& given, RuntimeDevice* out) {
+  greta_host_device v;
+  GRETA_TRY(read_options(&given, &v));
+  if (v.extension_count > kMostExtensions)
+    return fail(Code::Argument, "host: %zu extensions, at most %zu are allowed", v.extension_count,
+                kMostExtensions);
+  if (v.extension_count) GRETA_TRY(need(v.extensions, "host: extensions"));
+  DeviceOptions options;
+  options.log = runtime.log;
+  Device* opened = nullptr;
+  GRETA_TRY(adopt_device(HostHandles{v.get_instance_proc_addr, v.instance, v.physical_device, v.device,
+                                       v.queue, v.queue_family, {v.extensions, v.extension_count}, v.lock,
+                                       v.unlock, v.lock_user},
+                         options, &opened));
+  out->device.reset(opened);
+  out->kernels = std::make_unique<DeviceKernels>(*opened);
+  return {};
+}
+
 greta_status greta_compute_open(greta_runtime* runtime, const greta_compute_options* given,
                                 greta_compute** out_compute) {
   return fenced([&]() -> Status {
@@ -134,6 +158,14 @@ greta_status greta_compute_open(greta_runtime* runtime, const greta_compute_opti
     GRETA_TRY(need(out_compute, "out_compute"));
     greta_compute_options o;
     GRETA_TRY(read_options(given, &o));
+    if (o.host) {
+      auto adopted = std::make_unique<RuntimeDevice>();
+      GRETA_TRY(adopt_device(*runtime, *o.host, adopted.get()));
+      RuntimeDevice& on = *adopted;
+      *out_compute =
+          std::make_unique<greta_compute>(*runtime, on, o.memory_limit_bytes, std::move(adopted)).release();
+      return {};
+    }
     if (o.device >= runtime->devices.size())
       return fail(Code::Argument, "there is no device %u: the runtime has %zu", o.device,
                   runtime->devices.size());

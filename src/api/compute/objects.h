@@ -11,6 +11,7 @@
 #include "graph/hazards.h"
 #include "greta_compute.h"
 #include "runtime/heap.h"
+#include "runtime/sharing.h"
 
 namespace greta {
 
@@ -31,6 +32,10 @@ class Memories {
   Memories(RuntimeDevice& on, uint64_t limit);
   Status take(greta_memory memory, uint64_t bytes, Slice* out);
   void give_back(greta_memory memory, const Slice& slice) noexcept;
+  // Memory that others may import, which is a buffer of its own.
+  Status take_shared(uint64_t bytes, Buffer* out);
+  // Gives back such memory, which was counted, or what was adopted.
+  void give_back(Buffer& buffer, bool counted) noexcept;
   uint64_t allocated() const;
   uint64_t peak() const;
   uint64_t room(greta_memory memory) const;  // that may still be allocated
@@ -42,6 +47,7 @@ class Memories {
   const uint64_t limit_;      // 0: none
   mutable std::mutex mutex_;  // held from the look at the room until what is allocated is counted
   Heap heaps_[kMemoryKinds];  // by greta_memory
+  std::atomic<uint64_t> shared_ = 0;
   Counted counted_;           // memory of the device
   std::atomic<uint64_t> peak_ = 0;
 };
@@ -49,11 +55,16 @@ class Memories {
 struct BufferObject final : Object {
   BufferObject(Memories& from, greta_memory kind) : Object(Kind::Buffer), memories(from), memory(kind) {}
   ~BufferObject() override {
-    if (slice.buffer && !graph) memories.give_back(memory, slice);
+    if (own.handle)
+      memories.give_back(own, shared);
+    else if (slice.buffer && !graph)
+      memories.give_back(memory, slice);
   }
   Memories& memories;
   greta_memory memory;
   Slice slice;
+  Buffer own;           // of memory that comes from no pool, and is adopted or
+  bool shared = false;  // can be exported
   uint64_t graph = 0;  // of a slot or a temporary: the graph's serial number; such slices stand for memory
 };
 
@@ -111,6 +122,10 @@ struct TimelineObject final : Object {
   explicit TimelineObject(Device& of, bool with_times)
       : Object(Kind::Timeline), device(of), timed(with_times) {}
   ~TimelineObject() override;
+  bool outside() const { return shared.handle != nullptr; }
+  SharingDevice* sharing = nullptr;  // of `shared`
+  SharedTimeline shared;             // others know its value too; no events are kept then
+  bool exports = false;              // it can be exported
 
   Status signal(StreamObject& stream, uint64_t value);
   Status wait_for(StreamObject& stream, uint64_t value);
@@ -124,6 +139,7 @@ struct TimelineObject final : Object {
     uint64_t value = 0;
     Event event;
   };
+  Status signal_outside(StreamObject& stream, uint64_t value);
   Signal& at(uint64_t index) { return ring_[index % GRETA_TIMELINE_SIGNALS]; }
   uint64_t kept_from() const { return count_ - std::min<uint64_t>(count_, GRETA_TIMELINE_SIGNALS); }
   Status find(uint64_t value, uint64_t* index);
@@ -134,6 +150,7 @@ struct TimelineObject final : Object {
   std::unique_ptr<Stream> waiter_;
   std::mutex mutex_;  // of what follows
   Signal ring_[GRETA_TIMELINE_SIGNALS];
+  uint64_t last_outside_ = 0;  // that was signalled to `shared`
   uint64_t count_ = 0, done_ = 0;  // signals so far, and how many of them the host has waited for
   uint64_t signaller_ = 0;         // the number of the stream
 };
@@ -178,7 +195,8 @@ class ObjectTable {
 }  // namespace greta
 
 struct greta_compute {
-  greta_compute(greta_runtime& of, RuntimeDevice& device, uint64_t limit);
+  greta_compute(greta_runtime& of, RuntimeDevice& device, uint64_t limit,
+                std::unique_ptr<RuntimeDevice> adopted = nullptr);
   ~greta_compute();
 
   greta::Device& device() const { return *on.device; }
@@ -202,6 +220,7 @@ struct greta_compute {
                        std::shared_ptr<greta::Object>* out);
 
   greta_runtime& runtime;
+  std::unique_ptr<RuntimeDevice> own;  // a device of the host's; null: one of the runtime's
   RuntimeDevice& on;
   const uint64_t owner;  // of its handles: no other compute has the same
   greta::Memories memories;
@@ -227,8 +246,14 @@ inline Status need_device(const greta_compute* compute) {
   return compute->runtime.process.check();
 }
 
+// Fails with Code::Unsupported where the device shares nothing with others.
+Status sharing_of(Device& device, SharingDevice** out);
+
 // Bytes [offset, offset + bytes) of a buffer. Fails with Code::Argument if they are not inside.
 Status slice_of(const BufferObject& buffer, const char* role, uint64_t offset, uint64_t bytes, Slice* out);
+
+// Opens its handle.
+Status add_buffer(greta_compute& compute, const std::shared_ptr<BufferObject>& buffer, greta_buffer* out);
 
 // Copies bytes to memory of the device, and waits.
 Status upload_once(Device& device, const Slice& to, const std::vector<uint8_t>& bytes);

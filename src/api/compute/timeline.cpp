@@ -6,6 +6,7 @@ using namespace greta;
 namespace greta {
 
 TimelineObject::~TimelineObject() {
+  if (outside()) sharing->destroy_shared(shared);
   waiter_.reset();
   for (Signal& signal : ring_) device.destroy(signal.event);
 }
@@ -17,8 +18,26 @@ void TimelineObject::all_done(uint64_t stream, bool closed) {
   if (closed) signaller_ = 0;
 }
 
+// Others may have signalled it, too.
+Status TimelineObject::signal_outside(StreamObject& stream, uint64_t value) {
+  auto* const to = dynamic_cast<SharingStream*>(stream.stream.get());
+  uint64_t now = 0;
+  GRETA_TRY(sharing->value_of(shared, &now));
+  now = std::max(now, last_outside_);
+  if (value <= now)
+    return fail(Code::Argument, "signal: the value %llu, the timeline has or will have %llu",
+                (unsigned long long)value, (unsigned long long)now);
+  GRETA_TRY(recorded(stream, [&]() -> Status {
+    GRETA_TRY(to->signal_shared(shared, value));
+    return stream.submit();
+  }));
+  last_outside_ = value;
+  return {};
+}
+
 Status TimelineObject::signal(StreamObject& stream, uint64_t value) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (outside()) return signal_outside(stream, value);
   const uint64_t last = count_ ? at(count_ - 1).value : 0;
   if (value <= last)
     return fail(Code::Argument, "signal: the value %llu, the timeline has a signal of %llu",
@@ -62,6 +81,12 @@ Status TimelineObject::find(uint64_t value, uint64_t* index) {
 
 Status TimelineObject::wait_for(StreamObject& stream, uint64_t value) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (outside())
+    return recorded(stream, [&]() -> Status {
+      GRETA_TRY(dynamic_cast<SharingStream&>(*stream.stream).wait_for_shared(shared, value));
+      stream.hazards.all();
+      return {};
+    });
   uint64_t index;
   GRETA_TRY(find(value, &index));
   if (index < done_ || index == count_) return {};
@@ -75,6 +100,7 @@ Status TimelineObject::wait_for(StreamObject& stream, uint64_t value) {
 Status TimelineObject::wait(uint64_t value, const Spans& spans) {
   Span span(spans, SpanKind::Wait, "wait");
   span.event.number = number;
+  if (outside()) return sharing->wait_shared(shared, value);
   const std::lock_guard<std::mutex> one(waiting_);
   uint64_t index;
   if (!waiter_) {
@@ -98,7 +124,7 @@ Status TimelineObject::wait(uint64_t value, const Spans& spans) {
 
 Status TimelineObject::elapsed(uint64_t from, uint64_t to, uint64_t* out_ns) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!timed) return fail(Code::Argument, "elapsed: the timeline was opened without `timed`");
+  if (!timed || outside()) return fail(Code::Argument, "elapsed: the timeline was opened without `timed`");
   uint64_t index[2];
   const uint64_t values[2] = {from, to};
   for (int i = 0; i < 2; ++i) {
@@ -124,10 +150,17 @@ greta_status greta_timeline_open(greta_compute* compute, const greta_timeline_op
     GRETA_TRY(need_device(compute));
     GRETA_TRY(need(out_timeline, "out_timeline"));
     greta_timeline_options o;
-    bool timed = false;
+    bool timed = false, shared = false;
     GRETA_TRY(read_options(given, &o));
+    GRETA_TRY(check_reserved(o.reserved));
     GRETA_TRY(read_flag(o.timed, "timed", &timed));
-    return compute->add(std::make_shared<TimelineObject>(compute->device(), timed), out_timeline);
+    GRETA_TRY(read_flag(o.shared, "shared", &shared));
+    auto timeline = std::make_shared<TimelineObject>(compute->device(), timed);
+    if (shared && timed) return fail(Code::Argument, "a timeline cannot be both timed and shared");
+    if (shared) GRETA_TRY(sharing_of(compute->device(), &timeline->sharing));
+    if (shared) GRETA_TRY(timeline->sharing->create_shared(&timeline->shared));
+    timeline->exports = shared;
+    return compute->add(timeline, out_timeline);
   });
 }
 
