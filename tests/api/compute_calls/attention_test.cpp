@@ -227,12 +227,13 @@ TEST_CASE("compute attention: a graph that was recorded once serves all steps", 
 }
 
 TEST_CASE("compute embed and rope: rows have the tokens and positions of the step", "[compute]") {
+  const QuantType type = GENERATE(QuantType::q8_0, QuantType::f16, QuantType::bf16, QuantType::f32);
+  INFO("a table of " << quant_info(type).name);
   for (const auto& rig : op_rigs()) {
     constexpr uint32_t kTokens = 37, kWidth = 64, kHeads = 2, kHead = 32;
     Random random(3);
     const greta_step step = open_step(*rig);
-    const auto matrix =
-        selftest::random_matrix(QuantType::q8_0, kTokens, kWidth, 1, selftest::Scales::Plain, random);
+    const auto matrix = selftest::random_matrix(type, kTokens, kWidth, 1, selftest::Scales::Plain, random);
     auto embed = sized<greta_embed_call>();
     uint64_t bytes = 0;
     rig->ok(greta_weights_size(rig->compute, quant_info(matrix.type).gguf_id, kTokens, kWidth, &embed.table,
