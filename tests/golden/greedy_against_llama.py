@@ -31,6 +31,8 @@ OTHERWISE = {
     "llama-converted-yarn-given": "a given factor of YaRN multiplies the usual one",
     "llama-converted-yarn-untruncated": "the ends of YaRN's range are rounded",
     "llama-window": "windows of llama are not read",
+    "llama4-converted-chunks": "chunks are of 8,192 tokens, whatever the file says",
+    "llama4-converted-plain": "chunks are of 8,192 tokens, whatever the file says",
     "llama-window-head24": "windows of llama are not read",
     "qwen3moe-plain": "expert_weights_norm is not read",
 }

@@ -29,13 +29,14 @@ def spread_of(name, tensor, case):
     """(mean, standard deviation) of a parameter: every part of the graph must matter in the logits."""
     if "act_fn." in name:  # xIELU's constants, one of which is not trained
         return {"eps": (-1e-6, 0), "beta": (0.5, 0.1)}.get(name.rsplit(".", 1)[1], (0.3, 0.4))
-    turned = "experts" in name and case.model == "GptOss" or ".c_" in name and case.model == "GPT2"
+    turned = "experts" in name and case.model in ("GptOss", "Llama4") or ".c_" in name and case.model == "GPT2"
     fan_in = tensor.shape[-2 if turned and tensor.dim() > 1 else -1]
     for part, factor in case.spread.items():
         if part in name and "bias" not in name:
             return 0, factor if part in ("embed_tokens", "sinks") else factor / fan_in ** 0.5
     if ("norm" in name or ".ln_" in name) and name.endswith("weight"):
-        return (0 if case.model in ("Gemma", "Gemma2", "Gemma3") else 1), 0.3
+        centred = case.model in ("Gemma", "Gemma2", "Gemma3") or case.model == "MuseGlimmer" and "layernorm" in name
+        return 0 if centred else 1, 0.3
     if name.endswith(("layer_scalar", "router.scale", "per_expert_scale")):
         return 1, 0.3
     if tensor.dim() == 1:  # biases, and the bias of a router's choice
@@ -63,8 +64,10 @@ PICTURES = {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads":
 
 def build(case):
     kind = {"Gemma3": "Gemma3Text", "Qwen3_5": "Qwen3_5Text", "Qwen3_5Moe": "Qwen3_5MoeText",
-            "Gemma4": "Gemma4Text"}.get(case.model, case.model)
-    config = {"text_config": case.config, "vision_config": PICTURES} if case.pictures else case.config
+            "Gemma4": "Gemma4Text", "Llama4": "Llama4Text"}.get(case.model, case.model)
+    config = case.config
+    if case.pictures:
+        config = {"text_config": config, **({"vision_config": PICTURES} if case.pictures is True else case.pictures)}
     config = getattr(transformers, kind + "Config")(**config)
     for part in (config, *([config.text_config] if case.pictures else [])):
         part._attn_implementation = part._experts_implementation = "eager"

@@ -175,6 +175,8 @@ def convert(case, model, folder, tokens, logits, path=None, drafts=None):
     for key in [key for key in writer.kv_data[0] if key.endswith("_token_id")]:
         if writer.kv_data[0][key].value >= VOCAB:  # the converter writes Gemma's ids whatever the vocabulary
             del writer.kv_data[0][key]
+    for key, value in case.keys.items():
+        (writer.add_float32 if isinstance(value, float) else writer.add_uint32)(f"{case.arch}.{key}", value)
     writer.add_license("MIT")
     writer.add_array("golden.tokens", tokens)
     writer.add_uint32("golden.context", case.context)

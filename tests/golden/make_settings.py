@@ -27,6 +27,7 @@ import make_architectures as make
 from architecture_cases import CASES
 from architecture_cases.converted import CONVERTED
 from architecture_cases.absent import ABSENT_TENSORS
+from architecture_cases.recurrent_settings import RECURRENT
 from architecture_cases.settings import REQUIRED, SETTINGS, NoChange, NoReference, State
 
 TEXTS = ("none", "linear", "yarn", "longrope", "llama3", "banana")
@@ -101,7 +102,7 @@ class Golden:
         return self.run(state)
 
     def key_results(self, key, value):
-        setting = SETTINGS.get(key)
+        setting = (SETTINGS | RECURRENT).get(key)
         if not setting:
             return
         for name, after in changed(value, setting.factors):

@@ -29,6 +29,15 @@ struct Row {
   const char* named;  // in the sentence
 };
 
+// A tensor as another one has it, under another name.
+Edit copied(const char* from, const char* golden, const char* to) {
+  return [=](ModelFile& m) {
+    ModelFile other = read_model(golden);
+    m.tensors.push_back(other.tensor(from));
+    m.tensors.back().name = to;
+  };
+}
+
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -302,15 +311,6 @@ TEST_CASE("bad models: what single architectures have", "[models][architectures]
   });
 }
 
-// A tensor as another one has it, under another name.
-static Edit copied(const char* from, const char* golden, const char* to) {
-  return [=](ModelFile& m) {
-    ModelFile other = read_model(golden);
-    m.tensors.push_back(other.tensor(from));
-    m.tensors.back().name = to;
-  };
-}
-
 TEST_CASE("bad models: the two forms of latent attention", "[models][architectures][bad]") {
   check({
       {"a width of the newer form alone", "deepseek2-joined-v3",
@@ -453,9 +453,13 @@ TEST_CASE("bad models: each tensor missing, or of another shape", "[models][arch
 }
 
 TEST_CASE("odd models: windows of any length load", "[models][architectures][bad]") {
-  static constexpr const char* kGoldens[][2] = {{"llama-window", "llama"},   {"phi3-window", "phi3"},
-                                                {"gemma2-head24", "gemma2"}, {"gemma3-pattern6", "gemma3"},
-                                                {"gpt-oss-f32", "gpt-oss"},  {"olmo2-window", "olmo2"}};
+  static constexpr const char* kGoldens[][2] = {{"llama-window", "llama"},
+                                                {"phi3-window", "phi3"},
+                                                {"gemma2-head24", "gemma2"},
+                                                {"gemma3-pattern6", "gemma3"},
+                                                {"gpt-oss-f32", "gpt-oss"},
+                                                {"olmo2-window", "olmo2"},
+                                                {"llama4-converted-chunks", "llama4"}};
   ModelLoader loader;
   for (const auto& [golden, prefix] : kGoldens)
     for (const uint32_t window : {0u, 1u, 255u, 256u, 1u << 31, UINT32_MAX}) {

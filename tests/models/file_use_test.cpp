@@ -379,14 +379,16 @@ TEST_CASE("file use: frequency factors do what linear scaling does", "[models][a
       set_f32(golden.prefix + "rope.scaling.factor", 4)(linear);
       std::unique_ptr<LoadedModel> loaded;
       REQUIRE(loader.load(linear, golden.context, &loaded).ok());
-      const auto turns = [](const LayerShape& layer) {
-        return layer.attends() && layer.rope_table != kNoRope;
+      const Shape& shape = loaded->model.shape;
+      const auto turns = [&](const LayerShape& layer) {
+        return layer.attends() && layer.rope_table != kNoRope &&
+               shape.rope[layer.rope_table].kind == RopeTable::Kind::Turns;
       };
-      if (std::ranges::none_of(loaded->model.shape.each, turns)) continue;
+      if (std::ranges::none_of(shape.each, turns)) continue;
       Settings::Entry slower;
       slower.logits = loaded->last_logits(golden.tokens);
       CHECK(nmse(slower.logits.data(), {golden.logits.begin(), golden.logits.end()}) > 1e-4);
-      const std::vector<float> factors(loaded->model.shape.rope[0].width / 2, 4.0f);
+      const std::vector<float> factors(shape.rope[0].width / 2, 4.0f);
       ModelFile changed = golden.good;
       changed.tensors.push_back(
           {"rope_freqs.weight",

@@ -27,7 +27,7 @@ Status Executor::allocate(uint32_t index) {
   }
   if (plan_.states) GRETA_TRY(on.runs.allocate(device, sizeof(StepRuns), Memory::Device));
   if (needs.outputs) GRETA_TRY(on.drawn.allocate(device, kDrawnBytes, Memory::Readback));
-  const uint64_t ones = needs.layers ? ones_bytes(model_, plan_.step_tokens) : 0;
+  const uint64_t ones = needs.layers || model_.arch->scale_inputs ? ones_bytes(model_, plan_.step_tokens) : 0;
   const uint64_t rope_bytes = needs.layers ? rope_tables_bytes(s, plan_.context) : 0;
   if (ones + rope_bytes) GRETA_TRY(on.rope.allocate(device, ones + rope_bytes, Memory::Device));
   if (needs.embeds || needs.outputs)
@@ -146,8 +146,9 @@ Status Executor::upload_tables(uint32_t index) {
   const Shape& s = model_.shape;
   OnDevice& on = on_[index];
   std::vector<float> tables(on.rope.buffer().bytes / sizeof(float), 1.0f);
-  float* table = tables.data() + on.buffers.ones.bytes / sizeof(float);
-  for (uint32_t i = 0; !tables.empty() && i < s.rope_tables; ++i) {
+  const uint64_t ones = on.buffers.ones.bytes / sizeof(float);
+  float* table = tables.data() + ones;
+  for (uint32_t i = 0; tables.size() > ones && i < s.rope_tables; ++i) {
     fill_rope_table(s, model_.weights(), i, plan_.context, table);
     table += rope_table_bytes(s.rope[i], plan_.context) / sizeof(float);
   }

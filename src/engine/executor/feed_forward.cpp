@@ -65,8 +65,15 @@ Status FeedForward::experts(const Layer& layer, const Calls& before, const Chose
   const Slice g = gates ? rows(slots) : u;
   const Slice d = rows(uint64_t(e.used) * s.width);
   Calls gated = before;
-  if (gates) gated += matmul_each(layer.expert_gate, x, ids, g, 1, layer.expert_gate_bias);
-  gated += matmul_each(layer.expert_up, x, ids, u, 1, layer.expert_up_bias);
+  Slice input = x;
+  if (arch.scale_inputs) {
+    input = rows(s.width);
+    Call scaled = make.multiply(weights, x, input, {1, s.width}, kFactorItself);
+    scaled.multiply.each_head = true;
+    GRETA_TRY(emit(std::exchange(gated, {}) += scaled));
+  }
+  if (gates) gated += matmul_each(layer.expert_gate, input, ids, g, 1, layer.expert_gate_bias);
+  gated += matmul_each(layer.expert_up, input, ids, u, 1, layer.expert_up_bias);
   GRETA_TRY(emit(gated += gates ? gate(g, u, uint32_t(slots)) : activate(u, uint32_t(slots))));
   graph.name_part("experts gate up");
   // Some architectures have factors of the experts' results, which adapters are a part of. Here they become
@@ -77,7 +84,7 @@ Status FeedForward::experts(const Layer& layer, const Calls& before, const Chose
     GRETA_TRY(emit({make.scale_each(weights, factors, {}, e.used, ids, {e.count, e.used})}));
   }
   *last = matmul_each(layer.expert_down, g, ids, d, e.used, layer.expert_down_bias, !scales_results);
-  *last += make.combine(d, weights, y, s.width, e.used);
+  *last += make.combine(d, arch.scale_inputs ? b.ones : weights, y, s.width, e.used);
   return {};
 }
 

@@ -10,9 +10,20 @@ namespace greta {
 uint64_t ones_values(const Arch& arch, const Shape& shape, uint32_t tokens) {
   uint64_t values = uint64_t(shape.layer_embedding) * tokens;
   if (shape.positions) values = std::max(values, uint64_t(shape.width) * tokens);
-  for (const LayerShape& layer : shape.each)
+  if (arch.norm_embedding) values = std::max<uint64_t>(values, shape.width);
+  if (arch.scale_inputs) values = std::max<uint64_t>(values, tokens);
+  for (const LayerShape& layer : shape.each) {
     if (arch.norm_values) values = std::max<uint64_t>(values, layer.value_width);
+    if (layer.norm_heads) values = std::max<uint64_t>(values, layer.own_keys());
+    values = std::max<uint64_t>(values, uint64_t(tokens) * layer.heads * layer.marks);
+  }
   return values;
+}
+
+Status norm_embeddings(StepBuilder& builder, const Weights& weights, const Slice& h) {
+  if (builder.arch.norm_embedding) return builder.emit({builder.norm_alone(h, h, builder.s.width, 1)});
+  if (!there(weights.embedding_norm)) return {};
+  return builder.emit({builder.row_norm(weights.embedding_norm, weights.embedding_norm_bias, h, h)});
 }
 
 Status add_positions(StepBuilder& builder, const Slice& h) {

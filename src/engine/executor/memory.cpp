@@ -45,6 +45,12 @@ static Status describe_pages(const LayerShape& layer, bool latent, const Executo
 
 Status describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers* b) {
   const bool latent = model.arch->latent;
+  QuantType keys = QuantType::f32;
+  cache_quant(o.key_type, &keys);
+  if (model.shape.slopes() && quant_info(keys).block != 1)
+    return fail(Code::Unsupported,
+                "keys of %s hold their positions, for which a %s cache has too few bits; take f16 or f32",
+                model.arch->name, quant_info(keys).name);
   b->key_type = o.key_type;
   b->value_type = latent ? o.key_type : o.value_type;
   b->cache.assign(model.shape.cached_layers(), {});

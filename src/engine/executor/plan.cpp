@@ -169,8 +169,7 @@ struct Planners {
   Status plan(const StepKey& key, std::vector<uint64_t>& bytes) const {
     for (const Segment& segment : steps.segments) {
       GretaGraph graph(model.devices[segment.device].filter);
-      const Status built =
-          build_step(*model.arch, model.shape, steps.weights, buffers, key, &graph, segment);
+      const Status built = build_step(*model.arch, model.shape, steps.weights, buffers, key, &graph, segment);
       GRETA_TRY(on_device(model, segment.device, built));
       bytes[segment.device] = std::max(bytes[segment.device], round_up(graph.arena_bytes(), 256));
     }
@@ -192,7 +191,7 @@ struct Planners {
 // Plans the steps, and makes the arena of each device in `on` as large as they ask. A step that could not be
 // planned is planned again by the calling thread, to which the error text must belong.
 static Status grow_arenas(const Model& model, const StepBuffers& buffers, const PlannedSteps& steps,
-                   std::vector<ExecutorBytes>* on) {
+                          std::vector<ExecutorBytes>* on) {
   const size_t count = steps.keys.size();
   const bool few = count * model.shape.layers < kLayersWorthThreads;
   ThreadPool threads(few ? 1 : std::min(kMostThreads, cpu_count()));
@@ -262,7 +261,8 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
     uint64_t& bytes = p->on[d].tables;
     bytes = (1 + kFlights) * p->groups.count * state + kCounterCount * sizeof(uint32_t);
     if (p->states) bytes += (1 + kFlights) * sizeof(StepRuns);
-    if (needs[d].layers) bytes += ones_bytes(model, p->step_tokens) + rope_tables_bytes(s, context);
+    if (needs[d].layers || model.arch->scale_inputs) bytes += ones_bytes(model, p->step_tokens);
+    if (needs[d].layers) bytes += rope_tables_bytes(s, context);
     if (needs[d].outputs) bytes += readback_bytes(s, o, p->step_tokens) + kDrawnBytes;
     if (needs[d].outputs) bytes += head_states_bytes(s, o, p->step_tokens);
     if (needs[d].outputs && !needs[d].embeds) bytes += kFlights * kMaxStepTokens * sizeof(uint32_t);

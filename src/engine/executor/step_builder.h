@@ -47,6 +47,10 @@ struct StepBuilder {
   Call norm(const Tensor& gain, const Slice& x, const Slice& y, uint32_t heads = 1) const {
     return make.norm(gain, x, y, s.epsilon, heads);
   }
+  // The norm of what a block adds.
+  Call post_norm(const Tensor& gain, const Slice& x) const {
+    return make.norm(gain, x, x, s.post_epsilon, 1);
+  }
   // The norm of whole rows of the residual stream.
   Call row_norm(const Tensor& gain, const Tensor& bias, const Slice& x, const Slice& y) const {
     return arch.layer_norm ? make.layer_norm(gain, bias.slice, x, y, {1, s.width}, s.epsilon)
@@ -143,8 +147,8 @@ struct StepBuilder {
   }
   // Adds a block's result to the residual: h += scale * norm(x). The calls `last` make x. The norm is left
   // out if the layer has none.
-  Status leave(Calls last, const Tensor& post_norm, const Slice& x, const Slice& h) {
-    if (there(post_norm)) last += norm(post_norm, x, x);
+  Status leave(Calls last, const Tensor& gain, const Slice& x, const Slice& h) {
+    if (there(gain)) last += post_norm(gain, x);
     last += add(h, x, s.residual_scale);
     return emit(last += std::exchange(behind, {}));
   }
@@ -155,6 +159,8 @@ inline Slice from_value(const Slice& slice, uint64_t first) {
   return {slice.buffer, slice.offset + first * sizeof(float), slice.bytes - first * sizeof(float)};
 }
 
+// Normalises h, the embeddings of the tokens, where the architecture does.
+Status norm_embeddings(StepBuilder& builder, const Weights& weights, const Slice& h);
 // Adds the embeddings of positions (Shape::positions) to h, the embeddings of the tokens.
 Status add_positions(StepBuilder& builder, const Slice& h);
 

@@ -16,8 +16,33 @@ struct Builder : FeedForward {
   LoneRows lone = LoneRows::None;
 
   Call rope(const LayerShape& layer, uint8_t table, const Slice& x, uint32_t heads) const {
-    return make.rope(x, {heads, layer.key_width},
+    return make.rope(x, {heads, layer.own_keys()},
                      {b.rope[table], layer.rope_width, arch.rope == Rope::Halves});
+  }
+  // The same to heads that end with marks, which those of x lack.
+  Call rope(const LayerShape& layer, uint8_t table, const Slice& x, const Slice& y, uint32_t heads) const {
+    Call c = rope(layer, table, x, heads);
+    if (layer.marks) c.slot[kY] = y, c.x_stride = layer.own_keys(), c.y_stride = layer.key_width;
+    return c;
+  }
+  // Writes the marks of heads by the position of each row.
+  Calls mark_heads(const LayerShape& layer, uint8_t table, const Slice& to, uint32_t heads) const {
+    const uint32_t width = layer.marks, all = heads * width;
+    Calls calls;
+    Slice from = b.ones;
+    uint8_t last = table;
+    if (s.rope[table].kind == RopeTable::Kind::Slopes) {  // each head has its own
+      from = rows(all);
+      Call made = make.rope(b.ones, {1, all}, {b.rope[table], all, 0});
+      made.slot[kY] = from;
+      calls += made;
+      last = layer.rope_table;  // which turns nothing
+    }
+    Call moved = make.rope(from, {heads, width}, {b.rope[last], width, 0});
+    moved.slot[kY] = from_value(to, layer.own_keys());
+    moved.x_stride = width;
+    moved.y_stride = layer.key_width;
+    return calls += moved;
   }
   Call write_keys(const LayerShape& layer, const Slice& x, const StepBuffers::Cache& cache) const {
     return make.kv_write(x, {layer.kv_heads, layer.key_width},
@@ -158,18 +183,30 @@ struct Builder : FeedForward {
                 k = rows(uint64_t(shape.kv_heads) * shape.key_width);
     const Slice v = rows(uint64_t(shape.kv_heads) * shape.value_width);
     const Slice attended = rows(uint64_t(shape.heads) * shape.value_width), projected = rows(s.width);
+    const uint32_t own = shape.own_keys();
+    const Slice own_q = shape.marks ? rows(uint64_t(shape.heads) * own) : q,
+                own_k = shape.marks ? rows(uint64_t(shape.kv_heads) * own) : k;
 
     Calls queries = before, keys, values, gates;
-    queries += matmul(layer.query, x, q, layer.query_bias);
+    queries += matmul(layer.query, x, own_q, layer.query_bias);
     const auto add_norms = [&] {
-      if (there(layer.query_norm)) queries += head_norm(layer.query_norm, q, shape.heads, shape.key_width);
-      if (there(layer.key_norm)) keys += head_norm(layer.key_norm, k, shape.kv_heads, shape.key_width);
+      if (there(layer.query_norm)) queries += head_norm(layer.query_norm, own_q, shape.heads, own);
+      if (there(layer.key_norm)) keys += head_norm(layer.key_norm, own_k, shape.kv_heads, own);
     };
-    if (shape.keeps_cache()) GRETA_TRY(make_keys_and_values(shape, layer, before, x, k, v, &keys, &values));
+    if (shape.keeps_cache())
+      GRETA_TRY(make_keys_and_values(shape, layer, before, x, own_k, v, &keys, &values));
     if (!arch.norm_turned) add_norms();
-    if (shape.rope_table != kNoRope) {
-      queries += rope(shape, shape.query_rope_table, q, shape.heads);
-      if (shape.keeps_cache()) keys += rope(shape, shape.rope_table, k, shape.kv_heads);
+    if (shape.norm_heads) {  // a rotation does not change the norm
+      queries += norm_alone(own_q, own_q, own, shape.heads);
+      keys += norm_alone(own_k, own_k, own, shape.kv_heads);
+    }
+    if (shape.query_rope_table != kNoRope)
+      queries += rope(shape, shape.query_rope_table, own_q, q, shape.heads);
+    if (shape.rope_table != kNoRope && shape.keeps_cache())
+      keys += rope(shape, shape.rope_table, own_k, k, shape.kv_heads);
+    if (shape.marks) {
+      queries += mark_heads(shape, shape.query_marks, q, shape.heads);
+      keys += mark_heads(shape, shape.key_marks, k, shape.kv_heads);
     }
     if (arch.norm_turned) add_norms();
     if (shape.keeps_cache()) {
@@ -409,6 +446,7 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
     GRETA_TRY(builder.emit({builder.make.embed(weights.token_embedding, h, buffers.token_log,
                                                shape.embedding_scale, shape.vocab)}));
     GRETA_TRY(builder.add_to_embeddings(h));
+    GRETA_TRY(norm_embeddings(builder, weights, h));
     if (shape.positions) GRETA_TRY(add_positions(builder, h));
     if (shape.layer_embedding) GRETA_TRY(make_layer_inputs(builder, weights, h, &inputs));
     graph->name_part("embed");

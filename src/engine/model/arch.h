@@ -41,6 +41,7 @@ struct TensorNames {
   TensorName output = maybe("output.weight");  // if absent, token_embedding takes its place
   TensorName output_bias = maybe("output.bias");
   TensorName position_embedding = {};  // a row for each position, added to the embeddings of its token
+  TensorName embedding_norm = {}, embedding_norm_bias = {};  // of the embeddings of tokens
   TensorName rope_factors = maybe("rope_freqs.weight");
   TensorName long_factors = maybe("rope_factors_long.weight");    // for contexts longer than the original one
   TensorName short_factors = maybe("rope_factors_short.weight");  // for other contexts
@@ -135,6 +136,8 @@ struct Arch {
   TensorNames tensors = {};
 
   bool scale_embedding = false;  // embeddings are multiplied by sqrt(width)
+  bool norm_embedding = false;   // they are normalised without a gain
+  float post_epsilon = 0;        // of post_attention_norm and post_ffn_norm; 0: that of the other norms
   bool layer_norm =
       false;  // norms subtract the mean, may lack a gain, and have one of each head (layer_norm_epsilon)
   bool parallel =
@@ -144,7 +147,11 @@ struct Arch {
   bool norm_all_heads = false;  // query_norm and key_norm run over all heads of a token together
   bool latent = false;          // multi-head latent attention: keys and values are made from one cached head
   bool norm_turned = false;     // query_norm and key_norm come behind the rotation
+  bool norm_heads = false;      // queries and keys that rotate are normalised without a gain
+  uint32_t plain_heads = 0;     // models of this many experts do not normalise them
+  bool slopes = false;          // nothing rotates: a head's scores fall with the distance (ALiBi)
   bool temperature = false;     // reads attention.temperature_scale: queries grow with their position
+  float still_temperature = 0;  // the default of that key, where only queries that do not rotate grow
   bool scales = false;  // reads the keys embedding_scale, residual_scale and logit_scale, which divides
 
   Recurrence recurrence = Recurrence::None;  // of layers without attention
@@ -161,6 +168,7 @@ struct Arch {
   Factor gate_factor = Factor::Logistic;  // of what attention gives, by its gate
 
   uint32_t window = 0;           // attention.sliding_window
+  bool chunks = false;           // it is the length of chunks: a token sees those of its own up to itself
   bool window_required = false;  // the file must give attention.sliding_window
   uint32_t window_period = 0;    // every n-th layer sees all positions, others a window; 0: all have a window
   bool window_behind = false;  // of each window_period layers the first sees all positions, and not the last
@@ -182,6 +190,7 @@ struct Arch {
   bool needs_experts = false;
   bool experts_beside = false;     // a layer has experts and a dense block, whose results add up
   bool experts_by_router = false;  // a layer has experts if it has a router
+  bool scale_inputs = false;  // an expert reads its input times its weight, and one is shared as wide as it
   bool normalise_experts = false;  // expert_weights_norm
   bool softmax_experts =
       false;            // without expert_gating_func it is the softmax, also with a bias of the choice

@@ -129,7 +129,7 @@ Status read_positions(ShapeReader& r, Shape* s) {
   s->positions = uint32_t(rows->ne[1]);
   s->rope[0] = {};
   s->rope[0].width = s->width;
-  s->rope[0].learned = true;
+  s->rope[0].kind = RopeTable::Kind::Positions;
   for (LayerShape& layer : s->each) layer.rope_table = layer.query_rope_table = kNoRope;
   return {};
 }
@@ -150,6 +150,107 @@ static Status read_each(ShapeReader& r, const char* key, const Shape& s, std::ve
     out->push_back(values[i]);
   }
   return {};
+}
+
+// Keys get a head's slope times their position, which for the scores of a query is the same as minus the
+// slope times the distance.
+Status read_slopes(ShapeReader& r, Shape* s) {
+  if (!r.arch.slopes) return {};
+  const LayerShape first = s->attending();
+  if (first.heads != first.kv_heads)
+    return fail(Code::Unsupported,
+                "%s: %sattention.head_count_kv is %u, expected %u (attention.head_count), for each head has "
+                "its slope",
+                r.gguf.name(), r.prefix.c_str(), first.kv_heads, first.heads);
+  if (first.key_width % 2)
+    return fail(
+        Code::Unsupported,
+        "%s: heads of %u values (%sembedding_length, %sattention.head_count), expected an even number",
+        r.gguf.name(), first.key_width, r.prefix.c_str(), r.prefix.c_str());
+  constexpr uint32_t kMarks = 16;  // 3 are needed; kernels want multiples of this
+  s->rope_tables = 3;
+  s->rope[0] = s->rope[1] = s->rope[2] = {};
+  s->rope[0].kind = RopeTable::Kind::Still;
+  s->rope[0].width = std::max(first.key_width, kMarks);
+  s->rope[1].kind = RopeTable::Kind::Slopes;
+  s->rope[1].width = first.kv_heads * kMarks;
+  s->rope[2].kind = RopeTable::Kind::Level;
+  s->rope[2].width = kMarks;
+  for (LayerShape& layer : s->each) {
+    layer.rope_table = layer.query_rope_table = 0;
+    layer.rope_width = layer.key_width;
+    layer.key_width += kMarks;
+    layer.marks = kMarks;
+    layer.key_marks = 1;
+    layer.query_marks = 2;
+  }
+  return {};
+}
+
+// Layers with a window see chunks: a window of that length, less what lies in the chunk before. The others do
+// not rotate, and their queries may grow with their position.
+Status read_chunks(ShapeReader& r, Shape* s) {
+  if (!r.arch.chunks) return {};
+  const uint32_t window = first_layer(*s, true).window;
+  float temperature = window ? r.arch.still_temperature : 0;
+  uint32_t length = r.arch.window;
+  r.f32("attention.temperature_scale", 0.0f, 1e3f, &temperature);
+  r.u32("attention.temperature_length", 1, kMaxContext, &length);
+  GRETA_TRY(r.status);
+  if (!window) return {};
+  constexpr uint32_t kMarks = 32;  // a block of q8_0 of their own, so that all keys have the same ones
+  const uint32_t own = s->attending().key_width, turned = s->attending().rope_width;
+  if (own != turned)
+    return fail(
+        Code::Unsupported,
+        "%s: of a head's %u values %u rotate, expected all (%sattention.key_length, %srope.dimension_count)",
+        r.gguf.name(), own, turned, r.prefix.c_str(), r.prefix.c_str());
+  RopeTable still, chunks;
+  still.kind = RopeTable::Kind::Still;
+  still.width = own;
+  still.temperature = temperature;
+  still.offset = 1;
+  still.scaling.original_context = length;
+  chunks.kind = RopeTable::Kind::Chunks;
+  chunks.width = kMarks;
+  chunks.chunk = window;
+  const uint8_t grown = uint8_t(s->rope_tables++), marks = uint8_t(s->rope_tables++);
+  s->rope[grown] = still;
+  s->rope[marks] = chunks;
+  for (LayerShape& layer : s->each) {
+    if (!layer.window && temperature > 0) layer.query_rope_table = grown;
+    if (!layer.window) continue;
+    layer.key_width += kMarks;
+    layer.marks = kMarks;
+    layer.key_marks = layer.query_marks = marks;
+  }
+  return {};
+}
+
+// Of so many layers the last one has experts.
+Status check_interleaved(ShapeReader& r, const Shape& s) {
+  if (!r.arch.scale_inputs) return {};
+  uint32_t step = 1;
+  r.u32("interleave_moe_layer_step", s.experts.count != 0, kMaxLayers, &step);
+  GRETA_TRY(r.status);
+  for (uint32_t l = 0; l < s.layers && s.experts.count; ++l) {
+    const bool wanted = (l + 1) % step == 0;
+    if (s.each[l].experts != wanted)
+      return fail(
+          Code::File,
+          "%s: %s %s, but of %u layers the last one has experts (%sinterleave_moe_layer_step, %sblock_count)",
+          r.gguf.name(), wanted ? "no tensor" : "there is", layer_name(r.arch.tensors.router, l).c_str(),
+          step, r.prefix.c_str(), r.prefix.c_str());
+  }
+  if (s.experts.count && s.experts.used != 1)
+    return fail(Code::Unsupported, "%s: %sexpert_used_count is %u, expected 1, whose input has its weight",
+                r.gguf.name(), r.prefix.c_str(), s.experts.used);
+  return {};
+}
+
+void read_head_norms(const Arch& arch, Shape* s) {
+  if (!arch.norm_heads || (arch.plain_heads && s->experts.count == arch.plain_heads)) return;
+  for (LayerShape& layer : s->each) layer.norm_heads = layer.attends() && layer.rope_table != kNoRope;
 }
 
 Status read_xielu(ShapeReader& r, Shape* s) {

@@ -31,13 +31,62 @@ const std::vector<float>& factors_of(const Shape& shape, const Weights& weights,
   return long_rope(shape, context) ? weights.long_factors : weights.short_factors;
 }
 
-// (1, 1) times c + is gives (c - s, c + s), which are to be two neighbours of a position's embedding.
-void fill_learned(const std::vector<float>& embedding, uint64_t values, float* table) {
-  for (uint64_t i = 0; i < values; i += 2) {
-    const double first = double(embedding[i]), second = double(embedding[i + 1]);
-    *table++ = float((first + second) / 2);
-    *table++ = float((second - first) / 2);
+// (1, 1) times c + is gives (c - s, c + s), which are to be two neighbours of a position's values.
+void fill_values(double first, double second, float* pair) {
+  pair[0] = float((first + second) / 2);
+  pair[1] = float((second - first) / 2);
+}
+
+// The slopes of heads, as Press, Smith, Lewis, "Train Short, Test Long", arXiv 2108.12409, choose them:
+// powers of 2^(-8 / n) for n heads, and where n is no power of two, odd ones of the root of that for the
+// rest.
+double slope_of(uint32_t head, uint32_t heads) {
+  uint32_t whole = 1;
+  while (2 * whole <= heads) whole *= 2;
+  if (head < whole) return std::exp2(-8.0 * (head + 1) / whole);
+  return std::exp2(-4.0 * (2 * (head - whole) + 1) / whole);
+}
+
+// Three numbers that float16 holds add up to x.
+void split_in_halves(double x, double (&parts)[4]) {
+  for (double& part : parts) part = 0;
+  for (uint32_t i = 0; i < 3 && x != 0; ++i) {
+    const double step = std::exp2(std::max(std::floor(std::log2(std::abs(x))), -14.0) - 10);
+    parts[i] = std::round(x / step) * step;
+    x -= parts[i];
   }
+}
+
+// A score is the product of a query's and a key's marks times the scale, so queries have the unit over the
+// scale. By the scale and log2(e), which some kernels multiply queries with before they round them to
+// float16, that is a power of two.
+constexpr double kSlopeUnit = 512 * M_LN2;
+
+void fill_slopes(const RopeTable& rope, const LayerShape& layer, uint32_t position, float* table) {
+  std::fill_n(table, rope.width, 0.0f);
+  for (uint32_t h = 0; h < layer.kv_heads; ++h) {
+    double parts[4];
+    split_in_halves(slope_of(h, layer.kv_heads) * position / kSlopeUnit, parts);
+    for (uint32_t i = 0; i < 4; i += 2) fill_values(parts[i], parts[i + 1], table + h * layer.marks + i);
+  }
+}
+
+// Scores of two positions of one chunk get this, and of two neighbouring chunks less than nothing by as much,
+// which no exponential of float32 shows. A window sees to chunks that are further apart.
+constexpr double kSameChunk = 64;
+
+void fill_marks(const Shape& shape, const RopeTable& rope, uint32_t position, float* table) {
+  using Kind = RopeTable::Kind;
+  const LayerShape& layer =
+      *std::ranges::find_if(shape.each, [](const LayerShape& l) { return l.marks != 0; });
+  if (rope.kind == Kind::Slopes) return fill_slopes(rope, layer, position, table);
+  const double scale = double(shape.attention_scale);
+  double value = kSlopeUnit / scale;
+  if (rope.kind == Kind::Chunks) {
+    value = std::sqrt(kSameChunk / (layer.marks * scale));
+    if (position / rope.chunk % 2) value = -value;
+  }
+  for (uint32_t i = 0; i < rope.width; i += 2) fill_values(value, value, table + i);
 }
 
 }  // namespace
@@ -57,7 +106,17 @@ void fill_rope_table(const Shape& shape, const Weights& weights, uint32_t index,
                      float* table) {
   const RopeTable& rope = shape.rope[index];
   const uint32_t width = rope.width, pairs = width / 2;
-  if (rope.learned) return fill_learned(weights.position_embedding, uint64_t(context) * width, table);
+  const std::vector<float>& embedding = weights.position_embedding;
+  using Kind = RopeTable::Kind;
+  if (rope.kind == Kind::Positions) {
+    for (uint64_t i = 0; i < uint64_t(context) * width; i += 2)
+      fill_values(double(embedding[i]), double(embedding[i + 1]), table + i);
+    return;
+  }
+  if (rope.kind != Kind::Turns && rope.kind != Kind::Still) {
+    for (uint32_t p = 0; p < context; ++p) fill_marks(shape, rope, p, table + uint64_t(p) * width);
+    return;
+  }
   const std::vector<float>& factors = factors_of(shape, weights, context);
   std::vector<double> frequency(pairs);
   for (uint32_t i = 0; i < pairs; ++i) {
@@ -66,13 +125,14 @@ void fill_rope_table(const Shape& shape, const Weights& weights, uint32_t index,
     if (rope.scaling.kind == RopeScaling::Kind::Yarn)
       frequency[i] = yarn_frequency(rope, width, i, frequency[i]);
     if (rope.factors && !factors.empty()) frequency[i] /= double(factors[i]);
+    if (rope.kind == Kind::Still) frequency[i] = 0;
   }
   const double size = double(rope.scaling.attention_factor);
   for (uint32_t position = 0; position < context; ++position) {
     double grown = size;
     if (rope.temperature > 0)
-      grown *= 1 + double(rope.temperature) *
-                       std::log1p(std::floor(position / double(rope.scaling.original_context)));
+      grown *= 1 + double(rope.temperature) * std::log1p(std::floor((double(position) + rope.offset) /
+                                                                    double(rope.scaling.original_context)));
     for (uint32_t i = 0; i < pairs; ++i) {
       const double angle = position * frequency[i];
       *table++ = float(std::cos(angle) * grown);

@@ -7,7 +7,7 @@ namespace greta {
 // Fills table[context][width / 2][2] with cosine and sine of position * frequency, times the attention
 // factor. Sources: Su et al., "RoFormer", arXiv 2104.09864; YaRN: Peng et al., arXiv 2309.00071; factors as
 // published with Llama 3.1 and, depending on the context's length, with LongRoPE, arXiv 2402.13753.
-// A table of learned positions is such that it turns two ones into two values of the embedding.
+// Tables of other kinds are such that they turn two ones into two values.
 void fill_rope_table(const Shape& shape, const Weights& weights, uint32_t index, uint32_t context,
                      float* table);
 

@@ -316,7 +316,9 @@ Status read_experts(ShapeReader& r, Shape* s) {
   uint32_t first = std::min(dense, s->layers - 1);  // layer with experts
   while (r.arch.lone_blocks && first + 1 < s->layers && !s->each[first].ffn_width) ++first;
   const std::string bias = layer_name(names.choice_bias, first);
-  if (!gating) gating = r.gguf.find_tensor(bias) && !r.arch.softmax_experts ? 2 : 1;
+  const bool sigmoid = r.gguf.find_tensor(bias) ? !r.arch.softmax_experts : r.arch.scale_inputs;
+  if (!gating) gating = sigmoid ? 2 : 1;
+  if (r.arch.scale_inputs) shared = 1;
   e.gating = gating == 2 ? kGatingSigmoid : kGatingSoftmax;
   if (dense < s->layers) GRETA_TRY(check_groups(r, e, bias));
   if (shared && !e.shared_width) {
@@ -363,6 +365,7 @@ Status read_scales(ShapeReader& r, Shape* s) {
   s->final_softcap = r.arch.final_softcap;
   if (r.arch.attention_softcap > 0) r.f32("attn_logit_softcapping", 0.0f, 1e6f, &s->attention_softcap);
   r.f32("final_logit_softcapping", 0.0f, 1e6f, &s->final_softcap);
+  s->post_epsilon = r.arch.post_epsilon > 0 ? r.arch.post_epsilon : s->epsilon;
   const LayerShape& layer = s->attending();
   uint32_t divisor = layer.key_width;
   if (r.arch.latent) divisor = s->latent.plain + layer.rope_width;
@@ -429,9 +432,13 @@ Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out, KeysRead* keys
     r.u32("embedding_length_per_layer_input", 0, kMaxWidth / s.layers, &s.layer_embedding);
   GRETA_TRY(read_rope(r, &s));
   GRETA_TRY(read_positions(r, &s));
+  GRETA_TRY(read_slopes(r, &s));
+  GRETA_TRY(read_chunks(r, &s));
   GRETA_TRY(read_xielu(r, &s));
   GRETA_TRY(read_attention_gates(r, &s));
   GRETA_TRY(read_experts(r, &s));
+  GRETA_TRY(check_interleaved(r, s));
+  read_head_norms(arch, &s);
   GRETA_TRY(check_layers(r, s));
   *out = std::move(s);
   return {};

@@ -31,10 +31,20 @@ struct RopeTable {
   uint32_t width = 0;  // rotated values of a head
   float base = 10000.0f;
   RopeScaling scaling;
-  bool factors = true;   // the file's factors apply, if it has any
-  bool learned = false;  // it holds the embeddings of positions (fill_rope_table)
-  // Cosine and sine at position p grow by 1 + temperature * ln(1 + floor(p / original_context)).
+  bool factors = true;  // the file's factors apply, if it has any
+  // Cosine and sine at position p grow by 1 + temperature * ln(1 + floor((p + offset) / original_context)).
   float temperature = 0;
+  uint32_t offset = 0;
+  // What it holds. All but the first two are such that they turn ones into the values that are said here.
+  enum class Kind : uint8_t {
+    Turns,      // rotations
+    Still,      // rotations by nothing
+    Positions,  // the embeddings of positions
+    Slopes,     // marks of keys: those of a head add up to its slope times the position, in some unit
+    Level,      // marks of queries that are to be multiplied with these
+    Chunks,     // marks of both, by turns above and below zero from chunk to chunk
+  } kind = Kind::Turns;
+  uint32_t chunk = 0;  // positions
 };
 constexpr uint32_t kMaxRopeTables = 3;
 constexpr uint8_t kNoRope = 0xff;
@@ -52,14 +62,20 @@ struct LayerShape {
   bool recurrent = false;                   // it keeps a state of each sequence (Shape::recurrence)
   uint32_t heads = 0, kv_heads = 0;         // query heads, and cached key-value heads
   uint32_t key_width = 0, value_width = 0;  // of one cached head
-  uint32_t rope_width = 0;                  // rotated values of a head
-  uint32_t ffn_width = 0;                   // hidden values of the dense feed-forward block
-  uint32_t cache_of = kOwn;                 // the earlier layer whose keys and values it reads
-  bool keys_as_values = false;              // its values are its keys before their norm
-  bool head_gates = false;                  // its gate has one value for each head
-  Xielu xielu = {};                         // of its feed-forward block
+  // The last values of a query's and a key's head, which tables make of the position: they add to the scores
+  // what the weights do not (mark_heads() in transformer.cpp).
+  uint32_t marks = 0;
+  uint8_t query_marks = kNoRope, key_marks = kNoRope;  // tables
+  uint32_t rope_width = 0;                             // rotated values of a head
+  uint32_t ffn_width = 0;                              // hidden values of the dense feed-forward block
+  uint32_t cache_of = kOwn;                            // the earlier layer whose keys and values it reads
+  bool keys_as_values = false;                         // its values are its keys before their norm
+  bool head_gates = false;                             // its gate has one value for each head
+  bool norm_heads = false;                             // its queries and keys are normalised without a gain
+  Xielu xielu = {};                                    // of its feed-forward block
 
   bool attends() const { return kv_heads != 0; }
+  uint32_t own_keys() const { return key_width - marks; }  // values of a head that weights make
   bool keeps_cache() const { return attends() && cache_of == kOwn; }
   bool has_ffn() const { return experts || ffn_width; }
 };
@@ -105,7 +121,7 @@ struct Shape {
   bool parallel = false;         // attention and feed-forward of a layer read the same residual
   uint32_t positions = 0;        // rows of the embeddings of positions; 0: there are none
   uint32_t layer_embedding = 0;  // values of the embedding that each layer has of a token; 0: there is none
-  float epsilon = 1e-5f;
+  float epsilon = 1e-5f, post_epsilon = 1e-5f;
   float attention_scale = 0, attention_softcap = 0, final_softcap = 0;
   float embedding_scale = 1, residual_scale = 1, logit_scale = 1;
   Latent latent;  // if Arch::latent; then the cached values are the beginning of the cached keys
@@ -113,6 +129,8 @@ struct Shape {
   RopeTable rope[kMaxRopeTables];
   uint32_t rope_tables = 1;
   std::vector<LayerShape> each;  // [layers]
+  // A head's scores fall with the distance, so that marks of keys need all their bits.
+  bool slopes() const { return rope_tables > 1 && rope[1].kind == RopeTable::Kind::Slopes; }
   // Layers read another one's cache, or embeddings of their own that are made with the first one, or the
   // embeddings of positions lie among the tables of the layers. Nothing brings these to another device.
   bool stays_whole() const;

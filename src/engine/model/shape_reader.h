@@ -100,6 +100,14 @@ Status check_sections(ShapeReader& r, uint32_t turned);
 
 // Reads how many positions have embeddings, after read_rope.
 Status read_positions(ShapeReader& r, Shape* s);
+// Gives heads the marks by which scores fall with the distance (Arch::slopes) or positions see chunks
+// (Arch::chunks), after read_rope and the scale of scores.
+Status read_slopes(ShapeReader& r, Shape* s);
+Status read_chunks(ShapeReader& r, Shape* s);
+// Checks which layers have experts (Arch::scale_inputs).
+Status check_interleaved(ShapeReader& r, const Shape& s);
+// Sets which layers normalise heads without a gain, after the experts are known (Arch::norm_heads).
+void read_head_norms(const Arch& arch, Shape* s);
 // Reads the constants of the activation of layers without a gate (Factor::Xielu).
 Status read_xielu(ShapeReader& r, Shape* s);
 // Sets in which layers a head has one gate.

@@ -98,7 +98,7 @@ void add_experts(List* list, TensorName name, ScaledTensor* tensor, uint64_t dep
 void add_attention(const Arch& arch, const Shape& s, const LayerShape& each, bool fused, Layer* l,
                    List* list) {
   const TensorNames& names = arch.tensors;
-  const uint64_t q = uint64_t(each.heads) * each.key_width, k = uint64_t(each.kv_heads) * each.key_width;
+  const uint64_t q = uint64_t(each.heads) * each.own_keys(), k = uint64_t(each.kv_heads) * each.own_keys();
   const uint64_t v = uint64_t(each.kv_heads) * each.value_width;
   if (fused) {
     add_rows(list, names.query_key_value.text, &l->query, s.width, q, 0, q + k + v);
@@ -359,6 +359,8 @@ std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const
     add_vector(&input, names.layer_projection_norm, &weights->layer_projection_norm, shape.layer_embedding);
     set_keys(kLayerInputKeys, first, &input);
   }
+  add_norm(&input, names.embedding_norm, names.embedding_norm_bias, &weights->embedding_norm,
+           &weights->embedding_norm_bias, shape.width);
   add_norm(&output, names.output_norm, names.output_norm_bias, &weights->output_norm,
            &weights->output_norm_bias, shape.width);
   if (!one_matrix)

@@ -47,6 +47,7 @@ struct Head {
 struct Weights {
   Tensor token_embedding, output_norm, output_norm_bias, output_bias;
   ScaledTensor output;
+  Tensor embedding_norm, embedding_norm_bias;
   Tensor layer_embedding, layer_projection_norm;
   ScaledTensor layer_projection;
   bool tied = false;                                             // token_embedding is also the output matrix

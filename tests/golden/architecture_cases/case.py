@@ -10,7 +10,7 @@ class Case:
     model: str           # class of transformers, less "ForCausalLM"
     table: list          # of tables.py
     config: dict         # of the model class
-    keys: dict = field(default_factory=dict)   # metadata beside the common ones, without the prefix
+    keys: dict = field(default_factory=dict)   # metadata beside that of all models or of the converter, without the prefix
     arch: str = ""       # general.architecture; else what stands before the first "-" of the name
     factors: str = ""    # rope factors that the file must hold: "llama3" or "longrope"
     tokens: int = 28     # of the golden
@@ -19,7 +19,8 @@ class Case:
     spread: dict = field(default_factory=dict)  # part of a tensor's name: standard deviation times sqrt(inputs)
     mxfp4: str = ""      # part of a name: tensors of the file that are MXFP4
     # Of converted cases only.
-    pictures: bool = False  # the config is that of the text part of a model that reads pictures, too
+    # The config is that of the text part of a model that reads pictures, too; a dictionary is the rest of it.
+    pictures: bool | dict = False
     published: dict = field(default_factory=dict)  # what config.json says otherwise than transformers saves it; None: no such key
     options: dict = field(default_factory=dict)  # of the converter
     old_latent: bool = False  # latent attention in the form of before April 2025

@@ -269,4 +269,39 @@ NEMOTRON = [
                rope_parameters=rope(partial_rotary_factor=0.5))),
 ]
 
-FAMILIES = ARCEE + STABLELM + OLMO + COHERE + NEMOTRON + GEMMA4 + QWEN2_MOE + QWEN3_VL + EXAONE + HUNYUAN + ERNIE_MOE + GRANITE_SWA + MISTRAL3 + GEMMA + OLMOE + SEED_OSS + ERNIE + GLM + GLM_MOE + MINIMAX
+
+
+def llama4(hidden, count, step, **more):
+    return dict(intermediate_size_mlp=hidden, num_local_experts=count, num_experts_per_tok=1,
+                interleave_moe_layer_step=step, rope_parameters=rope(500000.0), **more)
+
+
+# The converter writes neither chunks nor what queries grow by, since public engines have the published values.
+LLAMA4 = [
+    case("llama4-converted", "Llama4", shape(32, 4, 2, 20, layers=5, head_dim=8, **llama4(28, 6, 1))),
+    case("llama4-converted-chunks", "Llama4",
+         shape(24, 2, 1, 12, layers=5, head_dim=12,
+               **llama4(20, 5, 2, attention_chunk_size=6, floor_scale=5, attn_scale=0.4)),
+         keys={"attention.sliding_window": 6, "attention.temperature_length": 5, "attention.temperature_scale": 0.4}),
+    # As Maverick, whose heads are not normalised.
+    case("llama4-converted-plain", "Llama4",
+         shape(16, 2, 2, 4, layers=4, head_dim=8, use_qk_norm=False, tie_word_embeddings=True,
+               **llama4(20, 128, 2, attention_chunk_size=5)),
+         keys={"attention.sliding_window": 5}),
+]
+
+MUSE_PICTURES = {"vision_config": {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2},
+                 "out_hidden_size": 16, "projector_hidden_size": 16}
+MUSE_GLIMMER = [
+    case("muse-glimmer-converted", "MuseGlimmer",
+         shape(32, 4, 2, 24, layers=4, head_dim=8, sliding_window=7, final_logit_softcapping=1.0, output_multiplier=0.2,
+               qk_scale_factor=1.3, rope_parameters=rope(500000.0)),
+         arch="muse-glimmer", pictures=MUSE_PICTURES),
+    case("muse-glimmer-converted-turned", "MuseGlimmer",
+         shape(24, 2, 1, 20, layers=5, head_dim=12, sliding_window=5, final_logit_softcapping=2.0, output_multiplier=0.5,
+               qk_scale_factor=2.0, layer_types=[LOCAL] * 3 + [GLOBAL, LOCAL], layer_rope_theta=[10000.0] * 3 + [0, 10000.0],
+               rope_parameters=rope()),
+         arch="muse-glimmer", pictures=MUSE_PICTURES),
+]
+
+FAMILIES = LLAMA4 + MUSE_GLIMMER + ARCEE + STABLELM + OLMO + COHERE + NEMOTRON + GEMMA4 + QWEN2_MOE + QWEN3_VL + EXAONE + HUNYUAN + ERNIE_MOE + GRANITE_SWA + MISTRAL3 + GEMMA + OLMOE + SEED_OSS + ERNIE + GLM + GLM_MOE + MINIMAX

@@ -72,14 +72,17 @@ def no_change(why):
 def epsilon(state, value):
     """Every norm's: some models of the reference give those of latent attention one of their own, a file has one for all."""
     def hook(model):
-        for module in model.modules():
+        for place, module in model.named_modules():
+            if state.arch == "muse-glimmer" and ".post_" in place:  # no file gives theirs
+                continue
             for name in ("variance_epsilon", "eps"):
                 if hasattr(module, name) and name not in module._buffers:  # xIELU has one
                     setattr(module, name, value)
     state.hooks.append(hook)
 
 
-MEAN_NORMS = ("nemotron", "olmo", "stablelm", "command-r", "cohere2", "phi2", "starcoder2", "gptneox", "gpt2")
+MEAN_NORMS = ("nemotron", "olmo", "stablelm", "command-r", "cohere2", "phi2", "starcoder2", "gptneox", "gpt2",
+              "bloom")
 
 
 def mean_epsilon(state, value):
@@ -195,11 +198,14 @@ def stand_still(model):
 
 # ---- windows -------------------------------------------------------------------------------------------------------
 
-PERIODS = {"gemma2": 2, "gemma3": 6, "gemma4": 6, "gpt-oss": 2, "olmo2": 4, "exaone4": 4, "granite_swa": 4}  # of the layer that sees all
+PERIODS = {"muse-glimmer": 4, "gemma2": 2, "gemma3": 6, "gemma4": 6, "gpt-oss": 2, "olmo2": 4, "exaone4": 4, "granite_swa": 4}  # of the layer that sees all
 FIRST = ("granite_swa",)  # there it is the first of these layers, and not the last
 
 
 def window(state, value):
+    if state.arch == "llama4":
+        state.config["attention_chunk_size"] = value
+        return
     if state.arch in ("gemma3", "olmo2", "exaone4", "laguna") and not value:
         state.config["layer_types"] = [FULL] * state.config["num_hidden_layers"]
         if state.arch == "exaone4":  # then all layers rotate
@@ -215,6 +221,8 @@ def pattern(state, value):
     layers = range(state.config["num_hidden_layers"])
     windowed = value if isinstance(value, list) else [(layer + (state.arch not in FIRST)) % value != 0 for layer in layers]
     state.config["layer_types"] = [SLIDING if each else FULL for each in windowed]
+    if state.arch == "muse-glimmer":  # the others do not rotate
+        state.config["layer_rope_theta"] = [state.keys["rope.freq_base"] if each else 0 for each in windowed]
 
 
 # ---- experts -------------------------------------------------------------------------------------------------------
@@ -247,7 +255,7 @@ def width_of_experts(state, value):
 def width_of_layers(state, value):
     if isinstance(state.keys["feed_forward_length"], list):
         raise NoReference  # it says which layers have a feed-forward block
-    dense = state.keys.get("leading_dense_block_count", 0)
+    dense = state.keys.get("leading_dense_block_count", 0) or state.keys.get("interleave_moe_layer_step", 1) > 1
     if state.arch == "gemma4":
         raise NoReference  # every layer has a dense block
     if not state.has_experts() or dense or "expert_feed_forward_length" not in state.keys:
@@ -271,7 +279,7 @@ def shared_width(state, value):
 
 
 def every_layer(state, value):
-    if value > 1:
+    if value > 1 or state.keys["interleave_moe_layer_step"] > 1:
         raise NoReference
     raise NoChange("every layer has experts")
 
@@ -286,6 +294,8 @@ def check_groups(state, used=None, groups=None, groups_used=None):
 
 
 def experts_used(state, value):
+    if state.arch == "llama4":  # no published model has more than one
+        raise NoReference
     check_groups(state, used=value)
     names = {"ernie4_5-moe": "moe_k", "hunyuan-moe": "moe_topk", "gemma4": "top_k_experts"}
     state.config[names.get(state.arch, "num_experts_per_tok")] = value
@@ -415,15 +425,17 @@ SETTINGS = {
     "attention.scale": Setting(in_config("attention_multiplier"), lambda state: head_width(state) ** -0.5),
     "attention.sliding_window": Setting(
         window, lambda state: {"gemma2": 4096, "gpt-oss": REQUIRED, "granite_swa": REQUIRED,
-                                "gemma4": REQUIRED, "cohere2": REQUIRED, "afmoe": REQUIRED}.get(state.arch, 0), (2, 64)),
+                                "gemma4": REQUIRED, "cohere2": REQUIRED, "afmoe": REQUIRED, "muse-glimmer": REQUIRED,
+                                "llama4": 8192}.get(state.arch, 0), (2, 64)),
     "attention.sliding_window_pattern": Setting(pattern, lambda state: PERIODS[state.arch]),
     "attn_logit_softcapping": Setting(in_config("attn_logit_softcapping"), 50.0),
     "final_logit_softcapping": Setting(
-        in_config("final_logit_softcapping"), lambda state: 30.0 if state.arch == "gemma2" else None),
+        in_config("final_logit_softcapping"), lambda state: {"gemma2": 30.0, "muse-glimmer": 1e9}.get(state.arch)),
     "embedding_scale": Setting(in_config("embedding_multiplier"), 1.0),
     "residual_scale": Setting(in_config("residual_multiplier"), 1.0),
     "logit_scale": Setting(lambda state, value: state.config.update(
-        {"logit_scale" if state.arch in ("command-r", "cohere2") else "logits_scaling": value})),
+        {"output_multiplier" if state.arch == "muse-glimmer" else
+         "logit_scale" if state.arch in ("command-r", "cohere2") else "logits_scaling": value})),
     "rope.dimension_count": Setting(
         rotated_part, lambda state: state.keys.get("attention.key_length", head_width(state))),
     "rope.dimension_count_swa": Setting(
@@ -454,45 +466,14 @@ SETTINGS = {
     "expert_shared_count": Setting(of_experts(shared_experts), 0),
     "expert_shared_feed_forward_length": Setting(of_experts(shared_width), 0),
     "interleave_moe_layer_step": Setting(every_layer, 1),
-    "attention.temperature_scale": Setting(in_rope("llama_4_scaling_beta"), 0.0),
+    "attention.temperature_scale": Setting(
+        lambda state, value: state.config.update(attn_scale=value) if state.arch == "llama4"
+        else in_rope("llama_4_scaling_beta")(state, value), lambda state: 0.1 if state.arch == "llama4" else 0.0),
+    "attention.temperature_length": Setting(in_config("floor_scale"), 8192),
     "expert_weights_scale": Setting(of_experts(scale_of_experts), 1.0),
     "expert_weights_norm": Setting(
         of_experts(normalised), lambda state: state.arch not in ("deepseek2", "dots1", "olmoe", "qwen2moe")),
     "expert_gating_func": Setting(gating, default_gating, (0.5, 2)),
     "expert_group_count": Setting(of_experts(groups), 0),
     "expert_group_used_count": Setting(of_experts(groups_used), 0),
-}
-
-
-# ---- layers with states --------------------------------------------------------------------------------------------
-
-def state_size(state, value):
-    """Granite's files give the sizes where no layer has a state, too."""
-    if state.arch in ("granite", "granitemoe"):
-        raise NoChange("no layer has a state space")
-    raise NoReference
-
-
-def recurrent_layers(state, value):
-    if value is None:
-        raise NoChange("full_attention_interval says the same")
-    raise NoReference
-
-
-def sections(state, value):
-    turned = state.keys.get("rope.dimension_count", state.keys.get("attention.key_length", head_width(state)))
-    if value and sum(value) > turned // 2:
-        raise NoReference
-    raise NoChange("a text has one position in all dimensions")
-
-
-SETTINGS |= {f"ssm.{name}": Setting(
-    state_size, lambda state: 0 if state.arch in ("granite", "granitemoe") else REQUIRED)
-             for name in ("conv_kernel", "state_size", "group_count", "inner_size", "time_step_rank")}
-SETTINGS |= {
-    "ssm.dt_b_c_rms": Setting(size, False),
-    "full_attention_interval": Setting(no_change("attention.recurrent_layers says which layers attend"), 4),
-    "attention.recurrent_layers": Setting(recurrent_layers, None),
-    "rope.dimension_sections": Setting(sections, None),
-    "n_deepstack_layers": Setting(no_change("pictures pass these layers, text does not"), None),
 }

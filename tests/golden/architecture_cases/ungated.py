@@ -87,4 +87,14 @@ LAGUNA = [
                         rope(10000.0, partial_rotary_factor=0.5), rope(1000.0, partial_rotary_factor=1.0)))),
 ]
 
-UNGATED = PHI2 + STARCODER2 + GPTNEOX + GPT2 + APERTUS + AFMOE + LAGUNA
+# Scores fall with the distance. Six heads have slopes of two kinds.
+BLOOM = [
+    case("bloom-converted", "Bloom",
+         dict(vocab_size=VOCAB, hidden_size=32, n_head=4, n_layer=2, bos_token_id=1, eos_token_id=2),
+         published={"seq_length": 256}),
+    case("bloom-converted-six", "Bloom",
+         dict(vocab_size=VOCAB, hidden_size=60, n_head=6, n_layer=2, bos_token_id=1, eos_token_id=2),
+         published={"seq_length": 256}),
+]
+
+UNGATED = BLOOM + PHI2 + STARCODER2 + GPTNEOX + GPT2 + APERTUS + AFMOE + LAGUNA
