@@ -55,12 +55,15 @@ void chain_wait(uint64_t chain) {
   chain_group_barrier();
 }
 
-// Adds the group to those of its stage that have ended.
-void chain_end(uint64_t chain) {
+// Adds `groups` to those of its stage that have ended: the group, and others that leave it to this one.
+void chain_end_of(uint64_t chain, uint groups) {
   if (kChained == 0 || chain == 0) return;
   chain_group_barrier();
   if (gl_LocalInvocationIndex == 0)
-    atomicAdd(ChainCell_address(chain).cell.ended, 1, gl_ScopeDevice, gl_StorageSemanticsBuffer,
+    atomicAdd(ChainCell_address(chain).cell.ended, groups, gl_ScopeDevice, gl_StorageSemanticsBuffer,
               gl_SemanticsRelease | gl_SemanticsMakeAvailable);
 }
+
+// Adds the group to those of its stage that have ended.
+void chain_end(uint64_t chain) { chain_end_of(chain, 1); }
 #endif

@@ -8,23 +8,23 @@
 
 shared uint ticket_taken;  // how many groups were there before
 
-void release_and_acquire() {
-  memoryBarrier(gl_ScopeDevice, gl_StorageSemanticsBuffer,
-                gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible);
+// A barrier of the group that makes its writes to buffers and shared memory visible to all its threads.
+void ticket_barrier() {
+  controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsBuffer | gl_StorageSemanticsShared,
+                 gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible);
 }
 
 // Whether this group is the last of `groups` that call it with counter `index`, which is 0 before and after.
-// The last group can then read what the others wrote to buffers. All threads call it.
+// The last group can then read what the others wrote to buffers. All threads call it: one of them releases to
+// the device what its group wrote and acquires what others did, and the barriers hand both on.
 bool is_last_group(uint_address counters, uint index, uint groups) {
-  release_and_acquire();
-  barrier();
+  ticket_barrier();
   if (gl_LocalInvocationIndex == 0) {
-    ticket_taken = atomicAdd(counters.at[index], 1, gl_ScopeDevice, gl_StorageSemanticsBuffer,
-                             gl_SemanticsAcquireRelease);
+    const int semantics = gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible;
+    ticket_taken = atomicAdd(counters.at[index], 1, gl_ScopeDevice, gl_StorageSemanticsBuffer, semantics);
     if (ticket_taken + 1 == groups) counters.at[index] = 0;
   }
-  barrier();
-  release_and_acquire();
+  ticket_barrier();
   return ticket_taken + 1 == groups;
 }
 #endif

@@ -37,6 +37,6 @@ void main() {
   make_sums(first_rows, w);
   const uint live = first_token() == 0 && kTokens == 1 ? 1 : step_of(p.step).state.token_count;
   barrier();
-  if (first_token() < live) finish(first_token(), live, bias);
-  chain_end(uint64_t(p.chain));
+  const uint ended = first_token() < live ? finish(first_token(), live, bias) : 1;
+  if (ended != 0) chain_end_of(uint64_t(p.chain), ended);
 }

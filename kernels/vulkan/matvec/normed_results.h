@@ -20,14 +20,11 @@ uint first_result() { return gl_WorkGroupID.y * kGroupResults; }
 uint result_count() { return kWidth; }
 uint64_t weights_of(uint result, bool) { return uint64_t(p.weight) + result * quant_row_bytes(kDepth); }
 
-// The norm takes fours of values: each thread every kThreads-th four, kFours / kThreads in all, and
-// kFoursAtOnce of them at a time, so that their loads are under way together. It takes all at once, unless
-// they would need more registers than the products.
+// The norm takes fours of values: each thread every kThreads-th four. Only the last group runs this code, so
+// most compute units do not have it in their instruction caches. Short code gained more than loads that are
+// under way together (docs/experiments/families.md): no loop is unrolled but that of the first reads.
 const uint kFours = kWidth / 4, kThreadFours = (kFours + kThreads - 1) / kThreads;
-const uint kFoursAtOnce = kThreadFours < 4 ? kThreadFours : 2;
-struct Fours {
-  vec4 x[kFoursAtOnce], residual[kFoursAtOnce], norm_gain[kFoursAtOnce], gain[kFoursAtOnce];
-};
+const uint kEarlyFours = kThreadFours < 4 ? kThreadFours : 1;
 
 float factor_of_y = 1;
 void load_factor() {
@@ -39,55 +36,35 @@ vec4 four(float_address values, uint at) { return vec4_address(uint64_t(values))
 // The index in the row of the thread's i-th four.
 uint four_of_thread(uint i) { return gl_SubgroupID * kLanes + gl_SubgroupInvocationID + i * kThreads; }
 
-void load(uint t, uint first, out Fours f) {
-  [[unroll]] for (uint i = 0; i < kFoursAtOnce; ++i) {
-    const uint at = min(four_of_thread(first + i), kFours - 1);
-    f.x[i] = four(p.product, t * kFours + at);
-    f.residual[i] = four(p.residual, t * kFours + at);
-    f.norm_gain[i] = four(p.norm_gain, at);
-    f.gain[i] = uint64_t(p.gain) != 0 ? four(p.gain, at) : vec4(1);
-  }
-  if (kLoadsEarly) subgroupMemoryBarrierBuffer();  // no load sinks below it
-}
-
-float squares_of(Fours f, uint first) {
-  float sum = 0;
-  [[unroll]] for (uint i = 0; i < kFoursAtOnce; ++i)
-    if (four_of_thread(first + i) < kFours) sum += dot(f.x[i], f.x[i]);
-  return sum;
-}
-
-void store(Fours f, uint t, uint first, float factor) {
-  [[unroll]] for (uint i = 0; i < kFoursAtOnce; ++i) {
-    const uint at = four_of_thread(first + i);
-    if (at >= kFours) break;
-    const vec4 y = factor_of_y * (f.residual[i] + p.scale * (f.x[i] * factor * f.norm_gain[i]));
-    vec4_address(uint64_t(p.y)).at[t * kFours + at] = y;
-    if (uint64_t(p.rounded) != 0) {
-      const uint64_t row = uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(kWidth);
-      store_q8x16(row, kWidth, at, y * f.gain[i], dot(y, y));
-    }
+void store(vec4 x, uint t, uint at, float factor) {
+  const vec4 residual = four(p.residual, t * kFours + at), norm_gain = four(p.norm_gain, at);
+  const vec4 gain = uint64_t(p.gain) != 0 ? four(p.gain, at) : vec4(1);
+  const vec4 y = factor_of_y * (residual + p.scale * (x * factor * norm_gain));
+  vec4_address(uint64_t(p.y)).at[t * kFours + at] = y;
+  if (uint64_t(p.rounded) != 0) {
+    const uint64_t row = uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(kWidth);
+    store_q8x16(row, kWidth, at, y * gain, dot(y, y));
   }
 }
 
 // Normalises and stores token t. All threads of the last group call it.
 void norm_row(uint t) {
-  Fours f, more;
-  load(t, 0, f);
-  float sum = squares_of(f, 0);
-  [[dont_unroll]] for (uint first = kFoursAtOnce; first < kThreadFours; first += kFoursAtOnce) {
-    load(t, first, more);
-    sum += squares_of(more, first);
+  float sum = 0;
+  [[unroll]] for (uint i = 0; i < kEarlyFours; ++i) {
+    const uint at = four_of_thread(i);
+    const vec4 x = four(p.product, t * kFours + min(at, kFours - 1));
+    sum += at < kFours ? dot(x, x) : 0;
+  }
+  [[dont_unroll]] for (uint at = four_of_thread(kEarlyFours); at < kFours; at += kThreads) {
+    const vec4 more = four(p.product, t * kFours + at);
+    sum += dot(more, more);
   }
   if (kTokens > 1) barrier();  // all threads have the factor of the token before
   publish_squares(sum, gl_SubgroupID);
   barrier();
   const float factor = norm_factor(0, kSubgroups, kWidth, p.epsilon);
-  store(f, t, 0, factor);
-  [[dont_unroll]] for (uint first = kFoursAtOnce; first < kThreadFours; first += kFoursAtOnce) {
-    load(t, first, more);
-    store(more, t, first, factor);
-  }
+  [[dont_unroll]] for (uint at = four_of_thread(0); at < kFours; at += kThreads)
+    store(four(p.product, t * kFours + at), t, at, factor);
 }
 
 // Thread i of the first kGroupResults * kTokens of a group finishes a result of a token.
@@ -98,13 +75,15 @@ float bias_of_thread() { return finishes() && uint64_t(p.bias) != 0 ? p.bias.at[
 
 // Leaves the group's results of tokens first .. first + kTokens - 1, of which those before `live` live. The
 // last group of these tokens takes their norms. All threads call it, after a barrier behind make_sums().
-void finish(uint first, uint live, float bias) {
+// Returns how many groups have ended with it: none, or all of these tokens.
+uint finish(uint first, uint live, float bias) {
   const uint t = first + own_token();
   if (finishes() && t < live)
     p.product.at[t * kWidth + result_of_thread()] = sums_of_result(gl_LocalInvocationIndex).x + bias;
-  if (!is_last_group(p.counters, first / kTokens, gl_NumWorkGroups.y)) return;
+  if (!is_last_group(p.counters, first / kTokens, gl_NumWorkGroups.y)) return 0;
   [[dont_unroll]] for (uint of_group = 0; of_group < kTokens && first + of_group < live; ++of_group)
     norm_row(first + of_group);
+  return gl_NumWorkGroups.y;
 }
 
 #endif
