@@ -149,15 +149,28 @@ ScanOfRow scan_pair(ScanBlock p, ScanPlace at, uint rows, ScanOfRow row) {
   return row;
 }
 
-// The thread's part of S times the keys or queries of all rows, which SCAN_SHARE leaves to those of each row.
-#define SCAN_MULTIPLY(sums, own, first_row)                                 \
-  FOR_ROWS(r) sums[r] = vec4(0.0f);                                         \
+// The thread's part of S times the keys or queries of `count` rows, which SCAN_SHARE leaves to those of a row.
+#define SCAN_MULTIPLY_ROWS(sums, own, first_row, count)                     \
   FOR_BLOCKS(b) {                                                           \
-    FOR_ROWS(r) {                                                           \
+    UNROLL for (uint r = 0; r < count; ++r) {                               \
       const vec4 x = scan_vectors[scan_four(first_row + r, b, at.slice)];   \
       UNROLL for (uint j = 0; j < 4; ++j) sums[r] += own[b * 4 + j] * x[j]; \
     }                                                                       \
   }
+// A step that writes many texts has runs of one row. They do an eighth of the work.
+#define SCAN_MULTIPLY(sums, own, first_row, rows)          \
+  FOR_ROWS(r) sums[r] = vec4(0.0f);                        \
+  if (rows == 1)                                           \
+    SCAN_MULTIPLY_ROWS(sums, own, first_row, 1)            \
+  else                                                     \
+    SCAN_MULTIPLY_ROWS(sums, own, first_row, kScanChunk)
+#define SCAN_CHANGE(own, change, decay, count)                                               \
+  FOR_BLOCKS(b)                                                                              \
+    UNROLL for (uint j = 0; j < 4; ++j) {                                                    \
+      own[b * 4 + j] *= decay;                                                               \
+      UNROLL for (uint r = 0; r < count; ++r)                                                \
+        own[b * 4 + j] += change[r] * scan_vectors[scan_four(r, b, at.slice)][j];            \
+    }
 #define SCAN_SHARE(sums) \
   FOR_ROWS(r) scan_sums[(at.slice * kScanChunk + r) * kScanQuads + at.quad] = sums[r];
 
@@ -192,13 +205,13 @@ void scan_tile(ScanBlock p, StepRun run, bool begins, float_address state, uint 
     row = scan_pair(p, at, rows, row);
     vec4 known = row.strength * value;
     if (at.delta) {
-      SCAN_MULTIPLY(sums, own, 0)
+      SCAN_MULTIPLY(sums, own, 0, rows)
       SCAN_SHARE(sums)
       barrier();
       known -= row.of_key * scan_sum(at);
     }
     scan_known[at.slice * kScanQuads + at.quad] = known;
-    SCAN_MULTIPLY(sums, own, kScanQueries)
+    SCAN_MULTIPLY(sums, own, kScanQueries, rows)
     barrier();
     SCAN_SHARE(sums)
     FOR_ROWS(r) {
@@ -216,11 +229,10 @@ void scan_tile(ScanBlock p, StepRun run, bool begins, float_address state, uint 
       float_address to = MOVED(p.y, (t + at.slice) * p.heads * p.value_width + at.column);
       UNROLL for (uint e = 0; e < 4; ++e) to.at[e * kScanQuads] = y[e];
     }
-    FOR_BLOCKS(b)
-      UNROLL for (uint j = 0; j < 4; ++j) {
-        own[b * 4 + j] *= row.decay;
-        FOR_ROWS(r) own[b * 4 + j] += change[r] * scan_vectors[scan_four(r, b, at.slice)][j];
-      }
+    if (rows == 1)
+      SCAN_CHANGE(own, change, row.decay, 1)
+    else
+      SCAN_CHANGE(own, change, row.decay, kScanChunk)
   }
   FOR_BLOCKS(b)
     UNROLL for (uint j = 0; j < 4; ++j)
