@@ -149,7 +149,7 @@ ScanOfRow scan_pair(ScanBlock p, ScanPlace at, uint rows, ScanOfRow row) {
   return row;
 }
 
-// The thread's part of S times the keys or queries of `count` rows, which SCAN_SHARE leaves to those of a row.
+// What the thread adds to S times the keys or queries of `count` rows. SCAN_SHARE gives it to the others.
 #define SCAN_MULTIPLY_ROWS(sums, own, first_row, count)                     \
   FOR_BLOCKS(b) {                                                           \
     UNROLL for (uint r = 0; r < count; ++r) {                               \
