@@ -171,7 +171,7 @@ constexpr ScanShape kNotFiniteScans[] = {{kScanDelta, 4, 2, 64, 32, 1e-6f, true,
 
 void check_scan(Rig& rig) {
   Random random(33);
-  for (const Live& live : live_rows(rig, 5, 2))  // 32 rows have kernels of their own
+  for (const Live& live : live_rows(rig, 5, 5))  // 128 rows have a kernel of their own
     for (const ScanShape& shape : kScanShapes)
       for (const Spread spread : {Spread::Mixed, Spread::Each}) check_case(rig, shape, live, spread, random);
   check_gated_scan(rig);
