@@ -92,6 +92,8 @@ PASSED(void, vkGetPhysicalDeviceMemoryProperties2, (VkPhysicalDevice d, VkPhysic
        (real(d), m))
 PASSED(void, vkGetPhysicalDeviceQueueFamilyProperties,
        (VkPhysicalDevice d, uint32_t* n, VkQueueFamilyProperties* q), (real(d), n, q))
+PASSED(VkResult, vkGetPhysicalDeviceCalibrateableTimeDomainsEXT,
+       (VkPhysicalDevice d, uint32_t* count, VkTimeDomainEXT* domains), (real(d), count, domains))
 PASSED(void, vkGetPhysicalDeviceExternalBufferProperties,
        (VkPhysicalDevice d, const VkPhysicalDeviceExternalBufferInfo* i, VkExternalBufferProperties* p),
        (real(d), i, p))
@@ -173,6 +175,7 @@ PFN_vkVoidFunction replaced(const char* name, PFN_vkVoidFunction from) {
   REPLACE_PASSED(vkGetPhysicalDeviceMemoryProperties2)
   REPLACE_PASSED(vkGetPhysicalDeviceQueueFamilyProperties)
   REPLACE_PASSED(vkGetPhysicalDeviceExternalBufferProperties)
+  REPLACE_PASSED(vkGetPhysicalDeviceCalibrateableTimeDomainsEXT)
   REPLACE_PASSED(vkCreateDevice)
   if (!strcmp(name, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR")) {
     real_matrix_properties = reinterpret_cast<MatrixProperties>(from);
