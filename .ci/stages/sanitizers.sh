@@ -1,7 +1,6 @@
 # sanitizers: the tests under the address, leak and undefined behaviour sanitizers, compiled by clang 19 with
 # warnings as errors. Left out are tests that compare numbers or refuse memory over minutes in code that
-# others run too, an op's repeats, and what reads the machine code of GPUs. The tests of the Python package
-# run over a libgreta.so of the same objects.
+# others run too, an op's repeats, and what reads the machine code of GPUs.
 # Minutes: 24 whole; 20 sampled, estimated (most of them compile the library and the HIP kernels).
 # Inputs: of the tests of a folder, that folder and the sources that its tests are about.
 # A job is a folder of tests; only the tests of chosen folders are compiled. The sample is one job in 4 of
@@ -28,12 +27,11 @@ jobs_of_sanitizers() {
   job api "api" "tests/api src/api greta.h greta_compute.h $engine $text $device" true
   job api "cli" "tests/cli tools src/api greta.h greta_compute.h" true
   job api "radv" "tests/radv" true
-  job api "python" "tests/python bindings/python src/api greta.h $engine $text $device" true
 }
 
 stage_sanitizers() {
   choose_jobs sanitizers
-  local name folders="" shared=OFF slow='^(golden|cli_(results|sampling|divergence))$|million draws'
+  local name folders="" slow='^(golden|cli_(results|sampling|divergence))$|million draws'
   slow+='|memory: each host allocation of (a call|opening)|memory: some allocations of a whole program'
   slow+='|memory: (some )?host allocations may fail (where pages|while a service)'
   slow+='|^hip\.|^hip: .* on gfx'
@@ -43,10 +41,8 @@ stage_sanitizers() {
   [[ $folders = *";cli"* ]] || without+='|^cli_'
   [[ $folders = *";fuzz"* ]] || without+='|^fuzz\.'
   [[ $folders = *";spike"* ]] || without+='|^spike'
-  [[ $folders != *";python"* ]] || shared=ON  # without it the tests of Python are skipped
   # Code of GPUs is not sanitized: one target for each size of wave is enough.
-  configure_sanitized "-DGRETA_SHARED=$shared" "-DGRETA_TEST_FOLDERS=${folders#;}" \
-    "-DGRETA_HIP_TARGETS=gfx942;gfx1100"
+  configure_sanitized "-DGRETA_TEST_FOLDERS=${folders#;}" "-DGRETA_HIP_TARGETS=gfx942;gfx1100"
   cmake --build build/fuzz -j "$(job_count)"
   echo "tests in the folders ${folders#;}"
   ctest --preset fuzz -j "$(job_count)" -E "$without"

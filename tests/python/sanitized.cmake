@@ -10,7 +10,7 @@ function(greta_sanitized_python out)
   endif()
   execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -print-file-name=${name} OUTPUT_VARIABLE runtime
     OUTPUT_STRIP_TRAILING_WHITESPACE)
-  if(NOT GRETA_SANITIZE MATCHES "address" OR NOT EXISTS "${runtime}")
+  if(NOT GRETA_SHARED OR NOT GRETA_SANITIZE MATCHES "address" OR NOT EXISTS "${runtime}")
     set(${out} "GRETA_LIBRARY=" PARENT_SCOPE)  # the tests are skipped
     return()
   endif()
