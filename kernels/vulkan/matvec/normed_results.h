@@ -21,7 +21,7 @@ uint result_count() { return kWidth; }
 uint64_t weights_of(uint result, bool) { return uint64_t(p.weight) + result * quant_row_bytes(kDepth); }
 
 // The norm takes fours of values: each thread every kThreads-th four. Only the last group runs this code, so
-// most compute units do not have it in their instruction caches. Short code gained more than loads that are
+// most instruction caches probably do not have it when it runs. Short code gained more than loads that are
 // under way together (docs/experiments/families.md): no loop is unrolled but that of the first reads.
 const uint kFours = kWidth / 4, kThreadFours = (kFours + kThreads - 1) / kThreads;
 const uint kEarlyFours = kThreadFours < 4 ? kThreadFours : 1;
