@@ -24,12 +24,12 @@ struct GroupedWeights {
 
 // Fails with Code::Argument unless the sizes fit each other.
 Status check_group_sizes(const GroupedWeights& weights);
-// Also fails with Code::Unsupported where a scale is none that float16 holds.
+// Also fails with Code::Unsupported where float16 cannot hold a scale.
 Status check_groups(const GroupedWeights& weights);
 // The smallest type that holds them. They were checked.
 QuantType type_of_groups(const GroupedWeights& weights);
-// Writes `count` rows from `first` on in the order of GGUF. Their sizes were checked. Fails where the type is
-// none that holds them, or float16 holds a scale not.
+// Writes `count` rows from `first` on in the order of GGUF. Their sizes were checked. Fails where the type
+// cannot hold a zero, or float16 cannot hold a scale.
 Status write_groups(const GroupedWeights& weights, QuantType type, uint64_t first, uint64_t count,
                     uint8_t* out);
 

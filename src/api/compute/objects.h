@@ -63,9 +63,9 @@ struct BufferObject final : Object {
   Memories& memories;
   greta_memory memory;
   Slice slice;
-  Buffer own;           // of memory that comes from no pool, and is adopted or
-  bool shared = false;  // can be exported
-  uint64_t graph = 0;  // of a slot or a temporary: the graph's serial number; such slices stand for memory
+  Buffer own;           // memory that comes from no pool: it is adopted, or shared with others
+  bool shared = false;  // it can be exported, and is counted as allocated
+  uint64_t graph = 0;   // of a slot or a temporary: the graph's serial number; such slices stand for memory
 };
 
 class GraphObject;

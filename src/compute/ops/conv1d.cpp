@@ -1,6 +1,7 @@
 // conv1d: a causal convolution of each channel, whose last inputs are a state of the sequence, alone or
-// between the product that makes its input and the one that gates its result. Group = a tile of channels and
-// a row of the plan, and which rows it goes over, the kernel says; or a block of tile_tokens rows of a run.
+// between the product that makes its input and the one that gates its result. A group has a tile of channels.
+// It also has a row of the plan, and the kernel says which rows it goes over; or, where the row of the table
+// has tile_tokens, a block of so many rows of a run.
 #include "compute/ops/forms.h"
 
 namespace greta {

@@ -230,7 +230,7 @@ bool Request::give(int32_t token, const std::string& text, const float* logits) 
   if (made_.empty()) made_.emplace_back();
   made_.front().token = first.token;
   made_.front().top = std::move(first.top);
-  note_progress();  // Who reads this finds it to be counted.
+  note_progress();  // before anyone can read the token, so that its reader finds a request that writes
   for (RequestEvent& event : made_) mailbox_.put(std::move(event));
   made_.clear();
   return true;
