@@ -114,15 +114,14 @@ void open_session(Program& p) {
   const uint32_t kind = p.tape.below(4);
   if (kind != 1) options->executor = rig().executor;
   if (kind == 1 || kind == 2) {
-    options->private_executor = sizes.change(p.tape, {offsetof(greta_executor_options, progress)});
+    options->private_executor = sizes.change(p.tape);
     if (kind == 2) options->private_executor = &sizes.value;
   }
   greta_session*& session = p.slot();
   greta_session_close(session);
   session = nullptr;
   ok(greta_session_open(rig().model,
-                        options.change(p.tape, {offsetof(greta_session_options, executor),
-                                                offsetof(greta_session_options, private_executor)}),
+                        options.change(p.tape),
                         &session));
 }
 
@@ -175,8 +174,7 @@ void fill(Program& p, Odd<greta_generate_options>* options) {
   (*options)->stop_strings = kStops;
   (*options)->stop_count = p.tape.below(3);
   using O = greta_generate_options;
-  options->change(p.tape, {offsetof(O, on_token), offsetof(O, on_prompt), offsetof(O, stop_strings),
-                           offsetof(O, stop_count)});
+  options->change(p.tape, {offsetof(O, stop_count)});
 }
 
 void generate(Program& p) {
@@ -278,7 +276,7 @@ void set_texts(Program& p) {
       ok(greta_session_logit_bias(s, &token, &bias, p.tape.below(2)));
       break;
     default:
-      ok(greta_session_dry(s, dry.change(p.tape, {offsetof(D, breakers), offsetof(D, breaker_count)})));
+      ok(greta_session_dry(s, dry.change(p.tape, {offsetof(D, breaker_count)})));
   }
 }
 
@@ -299,8 +297,7 @@ void save_and_restore(Program& p) {
   from->memory = state.data();
   from->memory_bytes = state.size();
   using S = greta_source;
-  from.change(p.tape,
-              {offsetof(S, path), offsetof(S, memory), offsetof(S, memory_bytes), offsetof(S, read_at)});
+  from.change(p.tape, {offsetof(S, memory_bytes)});
   ok(greta_session_restore(p.slot(), &from.value));
 }
 
@@ -309,13 +306,8 @@ void chat(Program& p) {
   options->chat_template = p.tape.text();
   options->tools = p.tape.text();
   options->arguments = p.tape.text();
-  using C = greta_chat_options;
   greta_chat* chat = nullptr;
-  if (!ok(greta_chat_open(
-          p.slot(),
-          options.change(p.tape, {offsetof(C, chat_template), offsetof(C, tools), offsetof(C, arguments)}),
-          &chat)))
-    return;
+  if (!ok(greta_chat_open(p.slot(), options.change(p.tape), &chat))) return;
   for (uint32_t more = p.tape.below(4); more; --more) {
     const greta_message message = {p.tape.text(), p.tape.text(), p.tape.text()};
     ok(greta_chat_add(chat, &message));
@@ -324,7 +316,7 @@ void chat(Program& p) {
   answer->max_tokens = 3;
   answer->on_event = on_event;
   using A = greta_chat_answer_options;
-  answer.change(p.tape, {offsetof(A, stop_count), offsetof(A, stop_strings), offsetof(A, on_event)});
+  answer.change(p.tape, {offsetof(A, stop_count)});
   ok(greta_chat_answer(chat, &answer.value, nullptr));
   greta_message message;
   ok(greta_chat_get(chat, uint32_t(p.tape.number()), &message));
@@ -393,7 +385,7 @@ void look(Program& p) {
       break;
     }
     default:
-      sizes.change(p.tape, {offsetof(greta_executor_options, progress)});
+      sizes.change(p.tape);
       ok(greta_memory_plan_make(rig().runtime, rig().file, &sizes.value, plan.change(p.tape)));
   }
 }
@@ -402,9 +394,7 @@ void open_runtime(Program& p) {
   Odd<greta_runtime_options> options;
   options->device = p.tape.below(2) ? "null" : p.tape.text();
   if (!options->device || !strcmp(options->device, "cpu")) options->device = "null";  // no threads
-  using R = greta_runtime_options;
-  options.change(p.tape, {offsetof(R, device), offsetof(R, log), offsetof(R, allocate), offsetof(R, release),
-                          offsetof(R, cache_folder)});
+  options.change(p.tape);
   greta_runtime* runtime = nullptr;
   ok(greta_runtime_open(&options.value, &runtime));
   greta_runtime_close(runtime);
@@ -417,25 +407,20 @@ void serve(Program& p) {
   Odd<greta_service_options> options;
   options->executor = &sizes.value;
   using S = greta_service_options;
-  options.change(p.tape, {offsetof(S, own_thread), offsetof(S, executor), offsetof(S, page_folder)});
+  options.change(p.tape, {offsetof(S, own_thread)});
   greta_service* service = nullptr;
   if (!ok(greta_service_open(rig().model, &options.value, &service))) return;
   Odd<greta_sampling_options> sampling;
   sampling->grammar = p.tape.text();
   sampling->order = p.tape.text();
   using O = greta_sampling_options;
-  sampling.change(p.tape, {offsetof(O, dry), offsetof(O, bias_tokens), offsetof(O, biases),
-                           offsetof(O, bias_count), offsetof(O, order), offsetof(O, grammar),
-                           offsetof(O, grammar_root), offsetof(O, json_schema)});
+  sampling.change(p.tape, {offsetof(O, bias_count)});
   Odd<greta_request_options> ask;
   ask->tokens = rig().tokens.data();
   ask->token_count = p.count();
   ask->sampling = &sampling.value;
   using Q = greta_request_options;
-  ask.change(p.tape,
-             {offsetof(Q, tokens), offsetof(Q, token_count), offsetof(Q, messages),
-              offsetof(Q, message_count), offsetof(Q, chat), offsetof(Q, sampling), offsetof(Q, stop_strings),
-              offsetof(Q, stop_count), offsetof(Q, embed), offsetof(Q, state)});
+  ask.change(p.tape, {offsetof(Q, token_count), offsetof(Q, message_count), offsetof(Q, stop_count)});
   greta_request* request = nullptr;
   ok(greta_service_add(service, &ask.value, &request));
   Odd<greta_service_info> info;

@@ -1,11 +1,14 @@
 // Arguments of calls, taken from any bytes: numbers at which arithmetic turns, texts that are right and texts
 // that are not, and structs that are sensible but for a few fields.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <iterator>
+
+#include "pointers.h"
 
 namespace greta::fuzz {
 
@@ -78,14 +81,14 @@ struct Odd {
   };
   Odd() { memset(bytes, 0, sizeof bytes), value.struct_size = sizeof value; }
   Struct* operator->() { return &value; }
-  // Changes some 32-bit fields, none of those that lie at `kept`, where a pointer is.
+  // Changes some 32-bit fields, but no pointer, and none of the fields that lie at `kept`.
   Struct* change(Tape& tape, std::initializer_list<size_t> kept = {}) {
     for (uint32_t changes = tape.below(4); changes; --changes) {
       const size_t place = tape.byte() % (sizeof(Struct) / 4 + 2) * 4;
-      bool pointer = false;
-      for (const size_t at : kept) pointer |= place >= at && place < at + sizeof(void*);
+      const auto lies_in = [place](size_t at) { return place >= at && place < at + sizeof(void*); };
       const uint32_t number = uint32_t(tape.number());
-      if (!pointer) memcpy(bytes + place, &number, sizeof number);
+      if (std::ranges::none_of(kept, lies_in) && std::ranges::none_of(kPointers<Struct>, lies_in))
+        memcpy(bytes + place, &number, sizeof number);
     }
     return &value;
   }

@@ -184,9 +184,7 @@ struct Run : ComputeTape {
     given->quant_bytes = tape.below(8) ? n * depth / 2 : tape.number();
     given->scale_bytes = tape.below(8) && given->group ? n * (depth / given->group) * 2 : tape.number();
     if (tape.below(2)) given->zeros = host_bytes, given->zero_bytes = (n + 7) / 8 * (depth / 32) * 4;
-    greta_groups* const changed =
-        given.change(tape, {offsetof(greta_groups, quants), offsetof(greta_groups, scales),
-                            offsetof(greta_groups, zeros)});
+    greta_groups* const changed = given.change(tape);
     if (std::max({given->quant_bytes, given->scale_bytes, given->zero_bytes}) > kMostBytes)
       given->quants = nullptr;  // so many bytes are not there
     ok(greta_groups_type(changed, &type));
