@@ -57,9 +57,10 @@ class CheckedDevice final : public Device {
   // Launches of all streams take turns, since one changes the protection of pages that another would use.
   std::mutex mutex;
   std::vector<std::unique_ptr<TrackedBuffer>> buffers;  // all that were ever allocated, released ones too
+  PageGuard guard;
 
  private:
-  void track(const Buffer& inner, std::unique_ptr<TrackedBuffer> tracked, Buffer* out);
+  void track(const Buffer& inner, std::unique_ptr<TrackedBuffer> tracked, bool guarded, Buffer* out);
 
   Device& inner_;
   DeviceInfo info_;
@@ -103,13 +104,15 @@ class CheckedStream final : public Stream {
   uint64_t commands_ = 0;
 };
 
-void CheckedDevice::track(const Buffer& inner, std::unique_ptr<TrackedBuffer> tracked, Buffer* out) {
+void CheckedDevice::track(const Buffer& inner, std::unique_ptr<TrackedBuffer> tracked, bool guarded,
+                          Buffer* out) {
   tracked->inner = inner;
   // The mapping of device memory is hidden, since writes of the host through it would not be seen.
   const bool hidden = tracked->memory == Memory::Device && !tracked->imported;
   *out = {tracked.get(), inner.address, hidden ? nullptr : inner.mapped, inner.bytes};
   const std::lock_guard<std::mutex> lock(mutex);
   tracked->number = buffers.size() + 1;
+  if (guarded) guard.guard(*tracked);
   buffers.push_back(std::move(tracked));
 }
 
@@ -119,8 +122,8 @@ Status CheckedDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
   GRETA_TRY(inner_.allocate(bytes, memory, &inner));
   tracked->memory = memory;
   // Kernels of this process run while the guard stands, and each of its buffers has pages of its own.
-  tracked->guarded = memory == Memory::Device && inner_.info().host_functions && inner.mapped;
-  track(inner, std::move(tracked), out);
+  const bool guarded = memory == Memory::Device && inner_.info().host_functions && inner.mapped;
+  track(inner, std::move(tracked), guarded, out);
   return {};
 }
 
@@ -129,7 +132,7 @@ Status CheckedDevice::import_host(const void* pages, uint64_t bytes, Buffer* out
   Buffer inner;
   GRETA_TRY(inner_.import_host(pages, bytes, &inner));
   tracked->imported = true;
-  track(inner, std::move(tracked), out);
+  track(inner, std::move(tracked), false, out);
   return {};
 }
 
@@ -139,6 +142,7 @@ void CheckedDevice::release(Buffer& buffer) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (!tracked || !tracked->alive) return;
   tracked->alive = false;
+  guard.forget(*tracked);
   inner_.release(tracked->inner);
 }
 
@@ -237,6 +241,7 @@ Status CheckedStream::execute(const CheckedCommand& command) {
 }
 
 Status CheckedStream::run(const CheckedCommand& command) {
+  device_.guard.allow(command.uses);
   if (command.kind == CheckedCommand::Copy) {
     GRETA_TRY(inner_->copy(inner_slice(command.uses[0]), inner_slice(command.uses[1])));
     return inner_->wait();
@@ -248,7 +253,6 @@ Status CheckedStream::run(const CheckedCommand& command) {
   std::vector<Access> accesses;
   for (const BufferUse& use : command.uses) accesses.push_back({inner_slice(use), use.mode, use.sparse});
   GRETA_TRY(inner_->dispatch(command.kernel, command.groups, {command.block, command.block_bytes}, accesses));
-  const PageGuard guard(device_.buffers, command.uses);
   return inner_->wait();
 }
 

@@ -58,25 +58,51 @@ Status check_written(const Work& work, const BufferUse& use) {
               describe(work).text, Number(use.offset), Number(end), Number(buffer.number), Number(missing));
 }
 
-PageGuard::PageGuard(std::span<const std::unique_ptr<TrackedBuffer>> buffers, std::span<const BufferUse> uses)
-    : buffers_(buffers) {
-  for (const auto& buffer : buffers_)
-    if (buffer->guarded && buffer->alive)
-      protect_pages(buffer->inner.mapped, buffer->inner.bytes, Protection::None);
-  // Writes come second, so that pages which are both read and written end up writable.
-  for (const bool writes : {false, true}) {
-    for (const BufferUse& use : uses) {
-      if (!use.buffer->guarded || !use.bytes || use.writes() != writes) continue;
-      protect_pages(static_cast<uint8_t*>(use.buffer->inner.mapped) + use.offset, use.bytes,
-                    writes ? Protection::ReadWrite : Protection::Read);
-    }
-  }
+void PageGuard::guard(TrackedBuffer& buffer) {
+  buffer.pages.resize(divide_up(buffer.inner.bytes, page_bytes()));
+  protect({&buffer, 0, buffer.pages.size()});
 }
 
-PageGuard::~PageGuard() {
-  for (const auto& buffer : buffers_)
-    if (buffer->guarded && buffer->alive)
-      protect_pages(buffer->inner.mapped, buffer->inner.bytes, Protection::ReadWrite);
+void PageGuard::allow(std::span<const BufferUse> uses) {
+  std::vector<Range> allowed;
+  for (const Range& range : allowed_)
+    for (size_t page = range.first; page < range.last; ++page)
+      range.buffer->pages[page].next = Protection::None;
+  for (const BufferUse& use : uses) {
+    if (use.buffer->pages.empty() || !use.bytes) continue;
+    const Range range = {use.buffer, size_t(use.offset / page_bytes()),
+                         size_t(divide_up(use.offset + use.bytes, page_bytes()))};
+    for (size_t page = range.first; page < range.last; ++page) {
+      Protection& next = use.buffer->pages[page].next;
+      next = std::max(next, use.writes() ? Protection::ReadWrite : Protection::Read);
+    }
+    allowed.push_back(range);
+  }
+  for (const Range& range : allowed_) protect(range);
+  for (const Range& range : allowed) protect(range);
+  allowed_ = std::move(allowed);
+}
+
+void PageGuard::forget(TrackedBuffer& buffer) {
+  std::erase_if(allowed_, [&](const Range& range) { return range.buffer == &buffer; });
+  for (TrackedBuffer::Page& page : buffer.pages) page.next = Protection::ReadWrite;
+  protect({&buffer, 0, buffer.pages.size()});
+}
+
+// Neighbouring pages that become the same change together.
+void PageGuard::protect(const Range& range) {
+  std::vector<TrackedBuffer::Page>& pages = range.buffer->pages;
+  for (size_t first = range.first, last; first < range.last; first = last) {
+    const Protection next = pages[first].next;
+    for (last = first; last < range.last && pages[last].next == next && pages[last].now != next; ++last)
+      pages[last].now = next;
+    if (last == first) {
+      ++last;
+      continue;
+    }
+    protect_pages(static_cast<uint8_t*>(range.buffer->inner.mapped) + first * page_bytes(),
+                  (last - first) * page_bytes(), next);
+  }
 }
 
 }  // namespace greta

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "platform/machine/pages.h"
 #include "runtime/device.h"
 
 namespace greta {
@@ -25,7 +26,10 @@ struct TrackedBuffer {
   uint64_t number = 0;  // allocations of the device are counted from 1
   Memory memory = Memory::Device;
   bool imported = false, alive = true;
-  bool guarded = false;  // its pages can be protected
+  struct Page {
+    Protection now = Protection::ReadWrite, next = Protection::None;
+  };
+  std::vector<Page> pages;  // if they can be protected
   WrittenBytes written;
 };
 
@@ -56,17 +60,23 @@ Status check_lifetime(const Work& work, const BufferUse& use);
 // Fails if the use reads bytes that were never written.
 Status check_written(const Work& work, const BufferUse& use);
 
-// While it lives, pages of guarded buffers fault if `uses` does not cover them, or on a write if it only
-// reads.
+// Protects the pages of buffers. Those that the last call of `allow` did not name fault, and those that it
+// only reads fault on a write. Each call changes what differs from the one before, since a change costs as
+// much as a small launch.
 class PageGuard {
  public:
-  PageGuard(std::span<const std::unique_ptr<TrackedBuffer>> buffers, std::span<const BufferUse> uses);
-  ~PageGuard();
-  PageGuard(const PageGuard&) = delete;
-  PageGuard& operator=(const PageGuard&) = delete;
+  void guard(TrackedBuffer& buffer);  // From here on its pages fault.
+  void allow(std::span<const BufferUse> uses);
+  void forget(TrackedBuffer& buffer);  // Its pages are as they were before `guard`.
 
  private:
-  std::span<const std::unique_ptr<TrackedBuffer>> buffers_;
+  struct Range {
+    TrackedBuffer* buffer;
+    size_t first, last;  // pages [first, last)
+  };
+  static void protect(const Range& range);
+
+  std::vector<Range> allowed_;
 };
 
 }  // namespace greta

@@ -223,6 +223,18 @@ TEST_CASE("checked: an access that was not declared faults", "[runtime]") {
             (void)rig.index_with(rig.a.all(), access).ok();
           }) == SIGSEGV);
   }
+  SECTION("what the launch before was allowed to touch") {
+    CHECK(in_child([](Rig& rig) {
+            const Access write[] = {{rig.a.all(), Access::kWrite}}, read[] = {{rig.a.all(), Access::kRead}};
+            if (!rig.index_with(rig.a.all(), write).ok() || !rig.stream->wait().ok()) _exit(4);
+            (void)rig.index_with(rig.a.all(), read).ok();
+          }) == SIGSEGV);
+    CHECK(in_child([](Rig& rig) {
+            const Access own[] = {{rig.a.all(), Access::kWrite}}, other[] = {{rig.b.all(), Access::kWrite}};
+            if (!rig.index_with(rig.a.all(), own).ok() || !rig.stream->wait().ok()) _exit(4);
+            (void)rig.index_with(rig.a.all(), other).ok();
+          }) == SIGSEGV);
+  }
   SECTION("in a captured plan") {
     CHECK(in_child([](Rig& rig) {
             const Access access[] = {{rig.a.slice(0, 64), Access::kWrite}};
