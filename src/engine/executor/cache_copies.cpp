@@ -1,24 +1,19 @@
-// Copies a sequence's part of the cache to the host and back, in pieces, on the executor's own stream. Only
-// positions that were written are copied: the rest of a last page may hold what another sequence left there.
+// Copies pass in pieces, on the executor's own stream. Only positions that were written are copied: the rest
+// of a last page may hold what another sequence left there.
+#include "engine/executor/cache_copies.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
-
-#include "engine/executor/executor.h"
 
 namespace greta {
 
 namespace {
 
-// Frees the sequence's pages at its end.
+// Frees the pages of what is being restored at its end.
 struct GiveBack {
-  std::vector<PagePool>& pools;
-  std::optional<PagePool>& states;
-  uint32_t sequence;
-  ~GiveBack() {
-    for (PagePool& pool : pools) pool.truncate(sequence, 0);
-    if (states) states->truncate(sequence, 0);
-  }
+  Sequences& sequences;
+  ~GiveBack() { sequences.give_back_spare(); }
 };
 
 uint32_t used_of_page(uint32_t positions, uint32_t index) {
@@ -27,34 +22,28 @@ uint32_t used_of_page(uint32_t positions, uint32_t index) {
 
 }  // namespace
 
-// The first page of a window that is saved with `positions` positions. Who restores them can go on there, and
-// read the last token again for its logits.
-static uint32_t first_page_saved(uint32_t window, uint32_t positions) {
-  return first_page_kept(window, std::max(positions, 1u) - 1);
+uint32_t CacheCopies::first_saved(uint32_t layer, uint32_t positions, CacheForm form) const {
+  return sequences_.first_saved(model_.shape.each[layer].window, positions, form);
 }
 
-uint32_t Executor::first_saved(uint32_t layer, uint32_t positions, CacheForm form) const {
-  const uint32_t window = model_.shape.each[layer].window;
-  return form == CacheForm::Windows && window == window_ ? first_page_saved(window, positions) : 0;
-}
-
-uint64_t Executor::cache_bytes(uint32_t positions, CacheForm form) const {
+uint64_t CacheCopies::bytes(uint32_t positions, CacheForm form) const {
   uint64_t bytes = 0;
   for (uint32_t l = 0; l < model_.shape.layers; ++l)
-    bytes +=
-        cache_of(l).page_bytes() / kPageTokens * (positions - first_saved(l, positions, form) * kPageTokens);
+    bytes += on_.cache_of(l).page_bytes() / kPageTokens *
+             (positions - first_saved(l, positions, form) * kPageTokens);
   if (positions && form == CacheForm::Windows) bytes += saved_state_bytes();
   return bytes;
 }
 
-uint64_t Executor::saved_state_bytes() const {
+uint64_t CacheCopies::saved_state_bytes() const {
   const RecurrentShape& state = model_.shape.recurrence;
   return (state.conv_values() + state.scan_values()) * sizeof(float) * model_.shape.recurrent_layers;
 }
 
 // A page of a layer is [kv_heads][kPageTokens] rows. A page that is not full uses each head's first rows.
 // What the sequence has no page for is visited as a slice without a buffer.
-Status Executor::walk_cache(uint32_t sequence, uint32_t positions, CacheForm form, const Spans& visit) const {
+Status CacheCopies::walk_cache(uint32_t sequence, uint32_t positions, CacheForm form,
+                               const Spans& visit) const {
   uint32_t device = 0;  // of the layer
   const auto walk_page = [&](const Slice& pool, uint32_t page, uint64_t page_bytes, uint64_t heads,
                              uint32_t used) -> Status {
@@ -70,20 +59,21 @@ Status Executor::walk_cache(uint32_t sequence, uint32_t positions, CacheForm for
     for (uint32_t l = 0; l < model_.shape.layers; ++l) {
       const uint32_t heads = model_.shape.each[l].kv_heads;
       if (!model_.shape.each[l].keeps_cache() || i < first_saved(l, positions, form)) continue;
-      const StepBuffers::Cache& layer = cache_of(l);
+      const StepBuffers::Cache& layer = on_.cache_of(l);
       device = model_.placement.layer(l);
-      const uint32_t used = used_of_page(positions, i), page = pools_[layer.group].table(sequence)[i];
+      const uint32_t used = used_of_page(positions, i);
+      const uint32_t page = sequences_.pool(layer.group).table(sequence)[i];
       GRETA_TRY(walk_page(layer.keys, page, layer.key_page_bytes, heads, used));
       if (!layer.joined) GRETA_TRY(walk_page(layer.values, page, layer.value_page_bytes, heads, used));
     }
-  return positions && states_ ? walk_state(states_->table(sequence)[0], visit) : Status{};
+  return positions && sequences_.states() ? walk_state(sequences_.state(sequence), visit) : Status{};
 }
 
-Status Executor::walk_state(uint32_t index, const Spans& visit) const {
+Status CacheCopies::walk_state(uint32_t index, const Spans& visit) const {
   const RecurrentShape& shape = model_.shape.recurrence;
   for (uint32_t l = 0; l < model_.shape.layers; ++l) {
     if (!model_.shape.each[l].recurrent) continue;
-    const Slice state = state_of(l, index);
+    const Slice state = on_.state_of(l, index);
     const uint32_t device = model_.placement.layer(l);
     GRETA_TRY(visit(device, {state.buffer, state.offset, shape.conv_values() * sizeof(float)}));
     const uint64_t scan = state.offset + shape.scan_at() * sizeof(float);
@@ -92,27 +82,25 @@ Status Executor::walk_state(uint32_t index, const Spans& visit) const {
   return {};
 }
 
-Status Executor::walk_log(uint32_t sequence, uint32_t positions, const Spans& visit) const {
-  const std::span<const uint32_t> table = pools_[0].table(sequence);
+Status CacheCopies::walk_log(uint32_t sequence, uint32_t positions, const Spans& visit) const {
+  const std::span<const uint32_t> table = sequences_.pool(0).table(sequence);
   for (uint32_t i = 0; i < divide_up(positions, kPageTokens); ++i)
     GRETA_TRY(visit(model_.placement.output(),
-                    ends().token_log.slice(uint64_t(table[i]) * kPageTokens * sizeof(uint32_t),
+                    on_.ends().token_log.slice(uint64_t(table[i]) * kPageTokens * sizeof(uint32_t),
                                            used_of_page(positions, i) * sizeof(uint32_t))));
   return {};
 }
 
 // Host memory of each device, through which the same range of a stream of bytes passes. The bytes of all
 // devices come together in that of the first.
-class Executor::Pieces {
+class CacheCopies::Pieces {
  public:
-  explicit Pieces(Executor& executor) : executor_(executor), piece_(executor.on_.size()) {}
+  explicit Pieces(CacheCopies& of) : of_(of), piece_(of.on_.size()) {}
   // Waits for submitted work before its host memory is freed, and abandons work that was only recorded.
-  ~Pieces() {
-    for (OnDevice& on : executor_.on_) drain(*on.stream);
-  }
+  ~Pieces() { of_.on_.drain_all(); }
   Status allocate(uint64_t bytes, Memory memory) {
     for (uint32_t d = 0; d < piece_.size(); ++d)
-      GRETA_TRY(on_device(executor_.model_, d, piece_[d].allocate(executor_.device(d), bytes, memory)));
+      GRETA_TRY(on_device(of_.model_, d, piece_[d].allocate(of_.on_.device(d), bytes, memory)));
     return {};
   }
   uint8_t* host(uint32_t device) const { return static_cast<uint8_t*>(piece_[device].buffer().mapped); }
@@ -120,7 +108,7 @@ class Executor::Pieces {
     if (device) ranges_.push_back({device, at, from.bytes});
     return copy(device, piece_[device].slice(at, from.bytes), from);
   }
-  // Behind wait_all().
+  // Behind ExecutorDevices::wait_all().
   void gather() {
     for (const Range& range : ranges_) memcpy(host(0) + range.at, host(range.device) + range.at, range.bytes);
     ranges_.clear();
@@ -136,28 +124,27 @@ class Executor::Pieces {
     uint64_t at, bytes;
   };
   Status copy(uint32_t device, const Slice& to, const Slice& from) {
-    return on_device(executor_.model_, device, executor_.on_[device].stream->copy(to, from));
+    return on_device(of_.model_, device, of_.on_[device].stream->copy(to, from));
   }
-  Executor& executor_;
+  CacheCopies& of_;
   std::vector<DeviceMemory> piece_;  // by device
   std::vector<Range> ranges_;        // of the others, to be gathered
 };
 
-Status Executor::save_cache(uint32_t sequence, uint32_t positions, const CacheBytes& take) {
-  const uint64_t capacity = std::min(kCachePieceBytes, cache_bytes(positions, cache_form()));
+Status CacheCopies::save(uint32_t sequence, uint32_t positions, const CacheBytes& take) {
+  const uint64_t capacity = std::min(kCachePieceBytes, bytes(positions, sequences_.cache_form()));
   if (capacity == 0) return {};
   Pieces pieces(*this);
   GRETA_TRY(pieces.allocate(capacity, Memory::Readback));
-  if (!can_save(sequence, positions))
+  if (!sequences_.can_save(sequence, positions))
     return fail(Code::Argument, "the cache has left position %u behind", positions - 1);
   uint64_t used = 0;
   const auto hand_over = [&]() -> Status {
-    GRETA_TRY(wait_all());
+    GRETA_TRY(on_.wait_all());
     pieces.gather();
     return take(pieces.host(0), std::exchange(used, 0));
   };
-  GRETA_TRY(barrier());
-  GRETA_TRY(walk_cache(sequence, positions, cache_form(), [&](uint32_t device, Slice from) -> Status {
+  const auto copy = [&](uint32_t device, Slice from) -> Status {
     while (from.bytes) {
       const uint64_t bytes = std::min(from.bytes, capacity - used);
       GRETA_TRY(pieces.copy_out(device, {from.buffer, from.offset, bytes}, used));
@@ -165,21 +152,23 @@ Status Executor::save_cache(uint32_t sequence, uint32_t positions, const CacheBy
       if (used == capacity) GRETA_TRY(hand_over());
     }
     return {};
-  }));
+  };
+  GRETA_TRY(on_.barrier());
+  GRETA_TRY(walk_cache(sequence, positions, sequences_.cache_form(), copy));
   return used ? hand_over() : Status{};
 }
 
-Status Executor::load_pages(const Walk& walk, uint64_t bytes, const CacheBytes& fill) {
+Status CacheCopies::load_pages(const Walk& walk, uint64_t bytes, const CacheBytes& fill) {
   const uint64_t capacity = std::min(kCachePieceBytes, bytes);
   if (capacity == 0) return {};
   Pieces pieces(*this);
   GRETA_TRY(pieces.allocate(capacity, Memory::Upload));
   uint64_t at = 0, filled = 0, left = bytes;
-  GRETA_TRY(barrier());  // a step may still write to pages that its sequence no longer has
+  GRETA_TRY(on_.barrier());  // a step may still write to pages that its sequence no longer has
   GRETA_TRY(walk([&](uint32_t device, Slice to) -> Status {
     while (to.bytes) {
       if (at == filled) {
-        GRETA_TRY(wait_all());
+        GRETA_TRY(on_.wait_all());
         filled = std::min(capacity, left);
         GRETA_TRY(fill(pieces.host(0), filled));
         at = 0, left -= filled;
@@ -190,26 +179,16 @@ Status Executor::load_pages(const Walk& walk, uint64_t bytes, const CacheBytes& 
     }
     return {};
   }));
-  return wait_all();
+  return on_.wait_all();
 }
 
-Status Executor::restore_cache(uint32_t sequence, std::span<const int32_t> tokens, CacheForm form,
+Status CacheCopies::restore(uint32_t sequence, std::span<const int32_t> tokens, CacheForm form,
                                const CacheBytes& fill) {
-  const uint32_t positions = uint32_t(tokens.size()), spare = spare_sequence();
-  const PagePool::Want want{spare, 0, positions};
-  const GiveBack give_back{pools_, states_, spare};
-  if (positions) {
-    GRETA_TRY(reserve_states({&want, 1}));
-    GRETA_TRY(pools_[0].reserve({&want, 1}, &copies_[0]));
-    for (uint32_t g = 1; g < plan_.groups.count; ++g) {
-      const uint32_t first = first_page_saved(pools_[g].window(), positions) * kPageTokens;
-      pools_[g].set_seen(spare, first, {});
-      const PagePool::Want seen{spare, first, positions};
-      GRETA_TRY(reserve_windows({&seen, 1}));
-    }
-  }
+  const uint32_t positions = uint32_t(tokens.size()), spare = sequences_.spare();
+  const GiveBack give_back{sequences_};
+  GRETA_TRY(sequences_.reserve_spare(positions));
   const auto cache = [&](const Spans& visit) { return walk_cache(spare, positions, form, visit); };
-  GRETA_TRY(load_pages(cache, cache_bytes(positions, form), fill));
+  GRETA_TRY(load_pages(cache, bytes(positions, form), fill));
   const int32_t* next = tokens.data();
   const auto log = [&](const Spans& visit) { return walk_log(spare, positions, visit); };
   GRETA_TRY(load_pages(log, tokens.size_bytes(), [&](uint8_t* to, uint64_t bytes) {
@@ -217,40 +196,37 @@ Status Executor::restore_cache(uint32_t sequence, std::span<const int32_t> token
     next += bytes / sizeof *next;
     return Status{};
   }));
-  for (PagePool& pool : pools_) pool.exchange(sequence, spare);
-  if (states_) {
-    states_->exchange(sequence, spare);
-    state_ends_[sequence] = positions;
-    forget_inputs(sequence);
-  }
-  if (checkpoints_) checkpoints_->forget(sequence, 0);
-  head_ends_[sequence] = {};
-  const bool lacks = form == CacheForm::Windows && cache_form() == CacheForm::Whole;
-  not_there_[sequence] = lacks ? first_page_saved(window_, positions) : 0;
+  sequences_.take_spare(sequence, positions, form);
   return {};
 }
 
+uint64_t CacheCopies::page_bytes() const {
+  const Shape& shape = model_.shape;
+  const uint64_t head = shape.heads ? on_.cache_of(shape.layers).page_bytes() : 0;
+  return bytes(kPageTokens, CacheForm::Whole) + head + kPageTokens * sizeof(uint32_t);
+}
+
 // All that the pools have of a page, in the order of save_page().
-Status Executor::walk_page(const CachePage& page, const Spans& visit) const {
+Status CacheCopies::walk_page(const CachePage& page, const Spans& visit) const {
   const auto in = [](const Slice& pool, uint32_t index, uint64_t bytes) {
     if (index == PagePool::kGone) return Slice{nullptr, 0, bytes};
     return Slice{pool.buffer, pool.offset + index * bytes, bytes};
   };
   for (uint32_t l = 0; l < model_.shape.cached_layers(); ++l) {
-    const StepBuffers::Cache& layer = cache_of(l);
+    const StepBuffers::Cache& layer = on_.cache_of(l);
     if (!layer.key_page_bytes) continue;
     const uint32_t index = layer.group ? page.window : page.full, device = model_.placement.layer(l);
     GRETA_TRY(visit(device, in(layer.keys, index, layer.key_page_bytes)));
     if (!layer.joined) GRETA_TRY(visit(device, in(layer.values, index, layer.value_page_bytes)));
   }
   return visit(model_.placement.output(),
-               in(ends().token_log.all(), page.full, kPageTokens * sizeof(uint32_t)));
+               in(on_.ends().token_log.all(), page.full, kPageTokens * sizeof(uint32_t)));
 }
 
 // A step that fails later forgets what was only recorded, so copies are submitted at once. The host's memory
 // is that of the first device; what the others have of the page passes through their own, and is waited for.
-Status Executor::copy_out(const Walk& walk, const Slice& to) {
-  Recordings recordings{on_};
+Status CacheCopies::copy_out(const Walk& walk, const Slice& to) {
+  ExecutorDevices::Recordings recordings{on_};
   struct Part {
     uint32_t device;
     uint64_t from, to, bytes;
@@ -258,9 +234,9 @@ Status Executor::copy_out(const Walk& walk, const Slice& to) {
   std::vector<Part> parts;
   std::vector<uint64_t> used(on_.size());
   uint64_t at = to.offset;
-  GRETA_TRY(barrier());
+  GRETA_TRY(on_.barrier());
   GRETA_TRY(walk([&](uint32_t device, const Slice& from) -> Status {
-    OnDevice& on = on_[device];
+    ExecutorOnDevice& on = on_[device];
     if (from.buffer && device == 0) GRETA_TRY(on.stream->copy({to.buffer, at, from.bytes}, from));
     if (from.buffer && device > 0) {
       GRETA_TRY(on_device(model_, device, on.stream->copy(on.leaves.slice(used[device], from.bytes), from)));
@@ -270,7 +246,7 @@ Status Executor::copy_out(const Walk& walk, const Slice& to) {
     at += from.bytes;
     return {};
   }));
-  GRETA_TRY(barrier());  // the page's next user writes to it
+  GRETA_TRY(on_.barrier());  // the page's next user writes to it
   GRETA_TRY(on_device(model_, 0, on_[0].stream->submit()));
   for (uint32_t d = 1; d < on_.size(); ++d) GRETA_TRY(on_device(model_, d, on_[d].stream->wait()));
   for (const Part& part : parts)
@@ -280,14 +256,14 @@ Status Executor::copy_out(const Walk& walk, const Slice& to) {
   return {};
 }
 
-Status Executor::copy_in(const Slice& from, const Walk& walk) {
-  Recordings recordings{on_};
+Status CacheCopies::copy_in(const Slice& from, const Walk& walk) {
+  ExecutorDevices::Recordings recordings{on_};
   std::vector<uint64_t> used(on_.size());
   for (uint32_t d = 1; d < on_.size(); ++d) GRETA_TRY(on_device(model_, d, on_[d].stream->wait()));
   uint64_t at = from.offset;
-  GRETA_TRY(barrier());  // a step may still write to the page for the one who had it before
+  GRETA_TRY(on_.barrier());  // a step may still write to the page for the one who had it before
   GRETA_TRY(walk([&](uint32_t device, const Slice& to) -> Status {
-    OnDevice& on = on_[device];
+    ExecutorOnDevice& on = on_[device];
     if (to.buffer && device == 0) GRETA_TRY(on.stream->copy(to, {from.buffer, at, to.bytes}));
     if (to.buffer && device > 0) {
       const Slice piece = on.arrives.slice(used[device], to.bytes);
@@ -299,35 +275,64 @@ Status Executor::copy_in(const Slice& from, const Walk& walk) {
     at += to.bytes;
     return {};
   }));
-  GRETA_TRY(barrier());
+  GRETA_TRY(on_.barrier());
   GRETA_TRY(on_device(model_, 0, on_[0].stream->submit()));
   for (uint32_t d = 1; d < on_.size(); ++d) GRETA_TRY(on_device(model_, d, on_[d].stream->wait()));
   recordings.kept = true;
   return {};
 }
 
-Status Executor::save_page(const CachePage& page, const Slice& to) {
+Status CacheCopies::save_page(const CachePage& page, const Slice& to) {
   Span span(model_.spans, SpanKind::Copy, "save page");
   span.event.bytes = to.bytes;
   return copy_out([&](const Spans& visit) { return walk_page(page, visit); }, to);
 }
 
-Status Executor::load_page(const Slice& from, const CachePage& page) {
+Status CacheCopies::load_page(const Slice& from, const CachePage& page) {
   Span span(model_.spans, SpanKind::Copy, "load page");
   span.event.bytes = from.bytes;
   return copy_in(from, [&](const Spans& visit) { return walk_page(page, visit); });
 }
 
-Status Executor::save_state(uint32_t state, const Slice& to) {
+Status CacheCopies::save_state(uint32_t state, const Slice& to) {
   Span span(model_.spans, SpanKind::Copy, "save state");
   span.event.bytes = to.bytes;
   return copy_out([&](const Spans& visit) { return walk_state(state, visit); }, to);
 }
 
-Status Executor::load_state(const Slice& from, uint32_t state) {
+Status CacheCopies::load_state(const Slice& from, uint32_t state) {
   Span span(model_.spans, SpanKind::Copy, "load state");
   span.event.bytes = from.bytes;
   return copy_in(from, [&](const Spans& visit) { return walk_state(state, visit); });
+}
+
+Status CacheCopies::copy_shared() {
+  const auto page = [](const Slice& pool, uint64_t index, uint64_t bytes) {
+    return Slice{pool.buffer, pool.offset + index * bytes, bytes};
+  };
+  const auto copy_in = [&](ExecutorOnDevice& on, const Slice& pool, const PagePool::Copy& copy,
+                           uint64_t bytes) {
+    return on.stream->copy(page(pool, copy.to, bytes), page(pool, copy.from, bytes));
+  };
+  for (uint32_t g = 0; g < sequences_.groups(); ++g)
+    for (const PagePool::Copy& copy : sequences_.copies(g)) {
+      for (uint32_t l = 0; l < model_.shape.cached_layers(); ++l) {
+        ExecutorOnDevice& on = on_[model_.placement.layer(l)];
+        const StepBuffers::Cache& layer = on.buffers.cache[l];
+        if (layer.group != g || !layer.key_page_bytes) continue;
+        GRETA_TRY(copy_in(on, layer.keys, copy, layer.key_page_bytes));
+        if (!layer.joined) GRETA_TRY(copy_in(on, layer.values, copy, layer.value_page_bytes));
+      }
+      if (g == 0)
+        GRETA_TRY(copy_in(on_.ends(), on_.ends().token_log.all(), copy, kPageTokens * sizeof(uint32_t)));
+    }
+  for (const PagePool::Copy& copy : sequences_.state_copies())
+    for (uint32_t l = 0; l < model_.shape.layers; ++l) {
+      if (!model_.shape.each[l].recurrent) continue;
+      Stream& stream = *on_[model_.placement.layer(l)].stream;
+      GRETA_TRY(stream.copy(on_.state_of(l, copy.to), on_.state_of(l, copy.from)));
+    }
+  return {};
 }
 
 }  // namespace greta

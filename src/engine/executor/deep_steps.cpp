@@ -13,28 +13,28 @@ uint64_t most_pairs(const DeviceInfo& device, const Shape& shape) {
   return std::max<uint64_t>(1, kSubmitFlops * device.unit_count / flops);
 }
 
-uint64_t pairs_of(std::span<const Executor::Row> rows) {
+uint64_t pairs_of(std::span<const TokenRow> rows) {
   uint64_t pairs = 0;
-  for (const Executor::Row& row : rows) pairs += uint64_t(row.position) + 1;
+  for (const TokenRow& row : rows) pairs += uint64_t(row.position) + 1;
   return pairs;
 }
 
-uint32_t count_lone(std::span<const Executor::Row> rows) {
-  const auto goes_on = [](const Executor::Row& a, const Executor::Row& b) {
+uint32_t count_lone(std::span<const TokenRow> rows) {
+  const auto goes_on = [](const TokenRow& a, const TokenRow& b) {
     return a.sequence == b.sequence;
   };
   return uint32_t(std::ranges::adjacent_find(rows, goes_on) - rows.begin());
 }
 
-bool take_piece(std::vector<Executor::Row>* rows, const PieceLimits& limits,
-                std::vector<Executor::Row>* piece) {
+bool take_piece(std::vector<TokenRow>* rows, const PieceLimits& limits,
+                std::vector<TokenRow>* piece) {
   piece->clear();
   std::bitset<kMaxStepSequences> stays;  // sequences of which an earlier row stays
   uint64_t taken = 0;
-  std::erase_if(*rows, [&](const Executor::Row& row) {
+  std::erase_if(*rows, [&](const TokenRow& row) {
     const uint64_t seen = uint64_t(row.position) + 1;
     const bool fits = piece->empty() || (piece->size() < limits.tokens && taken + seen <= limits.pairs);
-    if (row.output != Executor::Output::None || stays[row.sequence] || !fits) {
+    if (row.output != RowOutput::None || stays[row.sequence] || !fits) {
       stays.set(row.sequence);
       return false;
     }

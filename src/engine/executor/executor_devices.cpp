@@ -1,12 +1,56 @@
-// Allocates what an executor has on each device, and writes its tables.
+#include "engine/executor/executor_devices.h"
+
+#include <algorithm>
+
 #include "engine/executor/memory.h"
 #include "engine/model/rope.h"
 
 namespace greta {
 
-Status Executor::allocate(uint32_t index) {
+ExecutorDevices::ExecutorDevices(Model& model, const ExecutorOptions& options, const ExecutorPlan& plan)
+    : model_(model), options_(options), plan_(plan), on_(model.devices.size()) {}
+
+void ExecutorDevices::drain_all() {
+  for (ExecutorOnDevice& on : on_)
+    if (on.stream) drain(*on.stream);
+}
+
+ExecutorDevices::~ExecutorDevices() {
+  drain_all();
+  for (ExecutorOnDevice& on : on_) on.stream.reset();  // before the memory that it uses
+}
+
+Status ExecutorDevices::open() {
+  for (uint32_t d = 0; d < size(); ++d) GRETA_TRY(on_device(model_, d, allocate(d)));
+  return {};
+}
+
+bool ExecutorDevices::has_processor() const {
+  return std::ranges::any_of(model_.devices,
+                             [](const ModelDevice& on) { return on.device->info().host_functions; });
+}
+
+Slice ExecutorDevices::state_of(uint32_t layer, uint32_t state) const {
+  const Slice& states = cache_of(layer).states;
+  const uint64_t bytes = model_.shape.recurrence.stride() * sizeof(float);
+  return {states.buffer, states.offset + state * bytes, bytes};
+}
+
+Status ExecutorDevices::barrier() {
+  for (uint32_t d = 0; d < size(); ++d) GRETA_TRY(on_device(model_, d, on_[d].stream->barrier()));
+  return {};
+}
+
+Status ExecutorDevices::wait_all() {
+  return guarded([&]() -> Status {
+    for (uint32_t d = 0; d < size(); ++d) GRETA_TRY(on_device(model_, d, on_[d].stream->wait()));
+    return {};
+  });
+}
+
+Status ExecutorDevices::allocate(uint32_t index) {
   Device& device = this->device(index);
-  OnDevice& on = on_[index];
+  ExecutorOnDevice& on = on_[index];
   StepBuffers& b = on.buffers;
   const Shape& s = model_.shape;
   const Needs needs = needs_of(model_)[index];
@@ -17,13 +61,11 @@ Status Executor::allocate(uint32_t index) {
 
   const uint64_t state = plan_.groups.count * step_state_bytes(options_.sequences, plan_.pages_per_sequence);
   GRETA_TRY(on.step.allocate(device, state, Memory::Device));
-  host_step_.assign(divide_up(state, sizeof(uint64_t)), 0);
   for (uint32_t f = 0; f < kFlights; ++f) {
     GRETA_TRY(on.staged[f].step.allocate(device, state, Memory::Upload));
     if (plan_.states) GRETA_TRY(on.staged[f].runs.allocate(device, sizeof(StepRuns), Memory::Upload));
     if (needs.outputs && !needs.embeds)
       GRETA_TRY(on.staged[f].tokens.allocate(device, kMaxStepTokens * sizeof(uint32_t), Memory::Upload));
-    if (needs.outputs) GRETA_TRY(device.create_event(&flights_[f].done, false));
   }
   if (plan_.states) GRETA_TRY(on.runs.allocate(device, sizeof(StepRuns), Memory::Device));
   if (needs.outputs) GRETA_TRY(on.drawn.allocate(device, kDrawnBytes, Memory::Readback));
@@ -58,9 +100,9 @@ Status Executor::allocate(uint32_t index) {
 }
 
 // Memory for what crosses to other devices, and for a residual that stays meanwhile.
-Status Executor::allocate_crossing(uint32_t index) {
+Status ExecutorDevices::allocate_crossing(uint32_t index) {
   Device& device = this->device(index);
-  OnDevice& on = on_[index];
+  ExecutorOnDevice& on = on_[index];
   const Needs needs = needs_of(model_)[index];
   if (needs.residual)
     GRETA_TRY(on.residual.allocate(device, residual_bytes(model_.shape, plan_.step_tokens), Memory::Device));
@@ -68,10 +110,9 @@ Status Executor::allocate_crossing(uint32_t index) {
   if (plan_.passes() && index == model_.placement.layer(0)) {
     const uint64_t bytes = kPassPieces * residual_bytes(model_.shape, plan_.step_tokens);
     GRETA_TRY(on.residuals.allocate(device, bytes, Memory::Device));
-    for (Staged& staged : on.staged)
+    for (StagedStep& staged : on.staged)
       GRETA_TRY(staged.pieces.allocate(device, kPassPieces * kRowsBytes, Memory::Upload));
   }
-  if (needs.residual_crosses) GRETA_TRY(allocate_residuals(index));
   if (!needs.crosses) return {};
   const uint64_t bytes = crossing_bytes(model_, on.buffers, index, plan_.step_tokens);
   GRETA_TRY(on.arrives.allocate(device, bytes, Memory::Upload));
@@ -81,27 +122,9 @@ Status Executor::allocate_crossing(uint32_t index) {
   return {};
 }
 
-// Host memory for the residuals of the steps under way. Devices that can, share it, so that what one of them
-// writes is where the next one reads it.
-Status Executor::allocate_residuals(uint32_t index) {
+Status ExecutorDevices::allocate_cache(uint32_t index) {
   Device& device = this->device(index);
-  Between& between = between_[index];
-  const uint64_t bytes = kFlights * residual_bytes(model_.shape, plan_.step_tokens);
-  if (device.info().shares_host) {
-    if (!shared_.pages() && !shared_.map(bytes))
-      return fail(Code::Memory, "there are no %llu bytes of host memory", (unsigned long long)bytes);
-    const Status imported = between.comes.share_host(device, shared_.pages(), bytes);
-    if (imported.ok() || imported.code == Code::Device) return imported;
-    model_.log(LogLevel::Debug, "%s: what crosses is copied: %s", model_.devices[index].id, error_text());
-    clear_error_text();
-  }
-  GRETA_TRY(between.comes.allocate(device, bytes, Memory::Upload));
-  return between.goes.allocate(device, bytes, Memory::Readback);
-}
-
-Status Executor::allocate_cache(uint32_t index) {
-  Device& device = this->device(index);
-  OnDevice& on = on_[index];
+  ExecutorOnDevice& on = on_[index];
   set_groups(model_.shape, plan_.groups, &on.buffers);
   const auto pages_of = [&](const StepBuffers::Cache& layer) -> uint64_t {
     return plan_.groups.group[layer.group].pages;
@@ -141,10 +164,10 @@ Status Executor::allocate_cache(uint32_t index) {
   return {};
 }
 
-// Uploads the ones, the rope tables and the StepState, and clears the token log and the counters.
-Status Executor::upload_tables(uint32_t index) {
+// Uploads the ones and the rope tables, and clears the token log and the counters.
+Status ExecutorDevices::upload_tables(uint32_t index) {
   const Shape& s = model_.shape;
-  OnDevice& on = on_[index];
+  ExecutorOnDevice& on = on_[index];
   std::vector<float> tables(on.rope.buffer().bytes / sizeof(float), 1.0f);
   const uint64_t ones = on.buffers.ones.bytes / sizeof(float);
   float* table = tables.data() + ones;
@@ -163,9 +186,6 @@ Status Executor::upload_tables(uint32_t index) {
         },
         tables.data()));
   GRETA_TRY(staging.finish());
-  host_state().sequence_capacity = options_.sequences;
-  host_state().page_capacity = plan_.pages_per_sequence;
-  GRETA_TRY(upload(index, &host_state(), on.step.buffer().bytes));
   if (on.token_log.buffer().bytes) GRETA_TRY(on.stream->fill(on.token_log.all(), 0));
   GRETA_TRY(on.stream->fill(on.counters.all(), 0));
   // The head may have to guess where it has not read all of a text.

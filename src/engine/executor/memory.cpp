@@ -70,7 +70,7 @@ uint64_t readback_bytes(const Shape& s, const ExecutorOptions& o, uint32_t step_
 }
 
 uint64_t head_states_bytes(const Shape& s, const ExecutorOptions& o, uint32_t step_tokens) {
-  const uint64_t rows = 3 * uint64_t(step_tokens) + uint64_t(o.sequences) * Executor::kKeptStates;
+  const uint64_t rows = 3 * uint64_t(step_tokens) + uint64_t(o.sequences) * kKeptStates;
   return s.heads ? round_up(rows * s.width * sizeof(float), 256) : 0;
 }
 

@@ -382,39 +382,28 @@ Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorP
     : model_(model),
       options_(options),
       plan_(plan),
-      not_there_(options.sequences),
-      window_(common_window(model.shape)),
-      sequence_used_(options.sequences),
-      head_ends_(options.sequences + 1),
-      sampling_changed_(options.sequences, true),
-      cancelled_(options.sequences),
+      sequences_(model.shape, options_, plan_),
+      on_(model, options_, plan_),
+      flights_(model, on_),
+      crossings_(model, on_, flights_, plan_),
+      plans_(model, on_, sequences_, flights_, options_, plan_),
+      adapters_(model, on_, plans_, flights_, options_, plan_),
+      upload_(model, on_, sequences_, flights_, options_, plan_),
+      bringing_(model, on_, plans_, upload_, plan_),
+      cache_(model, on_, sequences_),
+      head_(model, on_, options.sequences + 1),
       takes_lone_rows_(has_lone_rows(model)),
-      takes_prefixes_(has_prefix_rows(model)),
-      adapters_(options.sequences),
-      segments_(segments_of(model.placement)),
-      on_(model.devices.size()),
-      between_(model.devices.size()) {
-  const uint32_t sequences = options.sequences + 1;
-  for (const CacheGroup& group : plan.groups.all())
-    pools_.emplace_back(group, sequences, plan.pages_per_sequence);
-  if (plan.states) {
-    states_.emplace(CacheGroup{.pages = plan.states}, sequences, 1);
-    state_ends_.resize(sequences);
-    kept_inputs_.reserve(kReplayRows);
-    checkpoints_.emplace(*states_, Checkpoints::Of::States, sequences);
-  } else if (plan.groups.count > 1) {
-    checkpoints_.emplace(pools_[1], Checkpoints::Of::Windows, sequences);
-  }
-}
+      takes_prefixes_(has_prefix_rows(model)) {}
 
-Executor::~Executor() {
-  for (OnDevice& on : on_)
-    if (on.stream) drain(*on.stream);
-  clock_.reset();
-  plans_.clear();
-  for (Flight& flight : flights_) device(model_.placement.output()).destroy(flight.done);
-  for (size_t i = 0; i < left_.size(); ++i) device(segments_[i].device).destroy(left_[i]);
-  for (OnDevice& on : on_) on.stream.reset();  // before the memory that it uses
+Executor::~Executor() { flights_.close(); }  // steps under way read what goes
+
+Status Executor::open_parts() {
+  GRETA_TRY(on_.open());
+  GRETA_TRY(crossings_.open());
+  GRETA_TRY(flights_.open());
+  GRETA_TRY(upload_.open());
+  GRETA_TRY(crossings_.open_gates(plans_.segments(), has_head()));
+  return bringing_.open();
 }
 
 Status Executor::open(Model& model, const ExecutorOptions& asked, FreeBytes free_bytes,
@@ -434,12 +423,10 @@ Status Executor::open(Model& model, const ExecutorOptions& asked, FreeBytes free
             SizeText(on.tables).text, SizeText(free_bytes[d]).text));
   }
   std::unique_ptr<Executor> executor(new Executor(model, options, plan));
-  for (uint32_t d = 0; d < model.devices.size(); ++d) GRETA_TRY(on_device(model, d, executor->allocate(d)));
-  GRETA_TRY(executor->open_gates());
+  GRETA_TRY(executor->open_parts());
   // Most kernels of a GPU's session are those of one token and of a long prompt. They are compiled now, so
   // that the first answers do not wait for them. The two plans are made one after the other: a token's
   // kernels took up to 2 % longer where a prompt's kernels lay between them.
-  GRETA_TRY(executor->open_brought());
   const bool on_gpu = std::ranges::any_of(
       model.devices, [](const ModelDevice& each) { return !each.device->info().cpu_type; });
   if (on_gpu)
@@ -447,15 +434,14 @@ Status Executor::open(Model& model, const ExecutorOptions& asked, FreeBytes free
       if (tokens > 1 || executor->plans_.empty()) {
         StepKey key{tokens, 1, 0, true};
         key.brings = executor->brings_at(tokens);
-        GRETA_TRY(executor->make_plan(key));
+        GRETA_TRY(executor->plans_.make(key));
       }
-  if (options.compile_ahead && on_gpu) GRETA_TRY(executor->compile_ahead());
+  if (options.compile_ahead && on_gpu) GRETA_TRY(executor->plans_.compile_ahead());
   *out = std::move(executor);
   return {};
 }
 
-// Compiles the kernels of all steps. Their plans are made when a step needs them, which takes milliseconds.
-Status Executor::compile_ahead() {
+Status StepPlans::compile_ahead() {
   const auto want = [this](const StepKey& key) -> Status {
     const std::span<const Segment> parts = segments(key);
     for (size_t i = 0; i < parts.size(); ++i) {
