@@ -5,7 +5,7 @@
 A file under src/<layer> includes its own layer, the umbrella header of the layer directly below, and
 platform/platform.h. Two layers stand beside these: src/text includes gguf/gguf.h and src/gguf the table of tensor types,
 compute/quant_type.h; src/engine includes text/text.h and gguf/gguf.h. Backends include runtime/device.h, runtime/held_queue.h, runtime/sharing.h and platform, kernels only kernels, models only
-engine/arch.h, src/selftest tune/harness.h, tools and bindings only greta.h. Headers in <> are those of the system and the language,
+engine/arch.h, src/selftest tune/harness.h, tools greta.h and tools/common, bindings only greta.h. Headers in <> are those of the system and the language,
 except in kernels, which are freestanding. src/api/compute, behind greta_compute.h, reaches further down (COMPUTE).
 """
 import os
@@ -107,6 +107,10 @@ def refuse(path, name, system, root):
         return None
     if name == "greta.h" or beside(path, name, root):  # tools, bindings
         return None
+    if parts[0] == "tools":
+        if name.startswith("common/") and os.path.isfile(os.path.join(root, "tools", name)):  # what programs share
+            return None
+        return "programs include greta.h, tools/common and their own folder"
     return f"{parts[0]} include greta.h and their own folder"
 
 
@@ -178,6 +182,9 @@ PLANTED = [
     ("tools/cli/x.cpp", "engine/engine.h", False),
     ("tools/cli/x.cpp", "serve/server.h", False),
     ("tools/serve/x.cpp", "console.h", False),
+    ("tools/common/x.cpp", "cli/console.h", False),
+    ("tools/common/x.cpp", "engine/engine.h", False),
+    ("bindings/python/x.cpp", "common/handles.h", False),
     ("tools/cli/x.cpp", "../../src/engine/engine.h", False),
     ("tools/cli/bench/x.cpp", "../../../src/engine/engine.h", False),
 ]

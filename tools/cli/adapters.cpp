@@ -57,7 +57,9 @@ std::vector<GivenAdapter> given_adapters(const AdapterOptions& options) {
   std::vector<GivenAdapter> all;
   const auto add = [&](const std::vector<std::string>& files, bool scaled, bool vector) {
     for (const std::string& file : files) {
-      GivenAdapter given{file, 1, vector};
+      GivenAdapter given;
+      given.path = file;
+      given.vector = vector;
       if (scaled) cut_scale(file, &given.path, &given.scale);
       if (vector && options.layers.size() == 2) {
         given.first_layer = options.layers[0];
@@ -76,17 +78,11 @@ std::vector<GivenAdapter> given_adapters(const AdapterOptions& options) {
 Adapters open_adapters(greta_model* model, const AdapterOptions& options) {
   Adapters adapters;
   for (const GivenAdapter& given : given_adapters(options)) {
-    auto source = sized<greta_source>();
-    source.path = given.path.c_str();
-    auto asked = sized<greta_adapter_options>();
-    asked.first_layer = given.first_layer;
-    asked.last_layer = given.last_layer;
-    greta_adapter* adapter = nullptr;
-    check(greta_adapter_open(model, &source, &asked, &adapter));
-    adapters.open.emplace_back(adapter);
+    Adapter& adapter = adapters.open.emplace_back(tools::open_adapter(model, given));
+    if (!adapter) throw Failed(greta_error_text());
     adapters.scales.push_back(given.scale);
     auto info = sized<greta_adapter_info>();
-    check(greta_adapter_describe(adapter, &info));
+    check(greta_adapter_describe(adapter.get(), &info));
     if (given.vector != (info.kind == GRETA_ADAPTER_CONTROL))
       throw Failed(given.path + (given.vector ? ": this is a LoRA: give it with --lora"
                                               : ": this is a control vector: give it with --control-vector"));

@@ -2,17 +2,15 @@
 #pragma once
 #include <optional>
 
+#include "common/adapters.h"
 #include "json.h"
 #include "model.h"
 
 namespace greta::cli {
 
 // A file that was asked for, as its kind.
-struct GivenAdapter {
-  std::string path;
-  float scale = 1;
+struct GivenAdapter : tools::GivenAdapter {
   bool vector = false;
-  uint32_t first_layer = 0, last_layer = 0;  // of a vector; 0: as greta_adapter_options says
 };
 
 void add_options(CLI::App& app, AdapterOptions& options);

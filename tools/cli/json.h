@@ -1,15 +1,16 @@
 // JSON as the commands print it.
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "common/json.h"
 
 namespace greta::cli {
 
-using Json = nlohmann::ordered_json;  // keys stay in the order they were given
+using tools::Json;
 
-// Text out of a file may have any bytes; what is not UTF-8 becomes U+FFFD. An indent of -1 gives one line.
+// With the end of its last line. An indent of -1 gives one line.
 inline std::string json_text(const Json& json, int indent = 2) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+  return tools::json_text(json, indent) + "\n";
 }
 
 }  // namespace greta::cli

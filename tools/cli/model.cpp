@@ -12,6 +12,7 @@
 
 #include "adapters.h"
 #include "bundled.h"
+#include "common/tokens.h"
 #include "console.h"
 #include "driver_state.h"
 #include "drivers.h"
@@ -19,7 +20,7 @@
 
 namespace greta::cli {
 
-void CloseHandle::operator()(greta_session* session) const {
+void CloseSession::operator()(greta_session* session) const {
   if (active_session() == session) set_active_session(nullptr);
   greta_session_close(session);
 }
@@ -417,30 +418,14 @@ std::vector<greta_tensor_info> read_tensors(const greta_file* file) {
 }
 
 std::vector<int32_t> encode(const greta_tokenizer* tokenizer, std::string_view text, uint32_t flags) {
-  std::vector<int32_t> tokens(text.size() + 2);  // few texts have more tokens than bytes
-  size_t count = 0;
-  const auto write = [&] {
-    check(greta_tokenizer_encode(tokenizer, text.data(), text.size(), flags, tokens.data(), tokens.size(),
-                                 &count));
-  };
-  write();
-  if (count > tokens.size()) {
-    tokens.resize(count);
-    write();
-  }
-  tokens.resize(count);
+  std::vector<int32_t> tokens;
+  check(tools::encode(tokenizer, text, flags, &tokens));
   return tokens;
 }
 
 std::string decode(const greta_tokenizer* tokenizer, const int32_t* tokens, size_t count) {
-  std::string text(count * 16 + 16, '\0');
-  size_t bytes = 0;
-  check(greta_tokenizer_decode(tokenizer, tokens, count, text.data(), text.size(), &bytes));
-  if (bytes > text.size()) {
-    text.resize(bytes);
-    check(greta_tokenizer_decode(tokenizer, tokens, count, text.data(), text.size(), &bytes));
-  }
-  text.resize(bytes);
+  std::string text;
+  check(tools::decode(tokenizer, tokens, count, &text));
   return text;
 }
 

@@ -1,4 +1,4 @@
-// Owners of the handles of greta.h, and the steps from options to an open session.
+// The steps from options to an open session.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -6,36 +6,26 @@
 #include <string_view>
 #include <vector>
 
+#include "common/handles.h"
 #include "options.h"
 
 namespace greta::cli {
 
-struct CloseHandle {
-  void operator()(greta_runtime* p) const { greta_runtime_close(p); }
-  void operator()(greta_file* p) const { greta_file_close(p); }
-  void operator()(greta_model* p) const { greta_model_close(p); }
-  void operator()(greta_executor* p) const { greta_executor_close(p); }
-  void operator()(greta_tokenizer* p) const { greta_tokenizer_close(p); }
+struct CloseSession {
   void operator()(greta_session* p) const;  // afterwards Ctrl-C no longer reaches it
 };
-using Runtime = std::unique_ptr<greta_runtime, CloseHandle>;
-using File = std::unique_ptr<greta_file, CloseHandle>;
-using Model = std::unique_ptr<greta_model, CloseHandle>;
-using Tokenizer = std::unique_ptr<greta_tokenizer, CloseHandle>;
-using Session = std::unique_ptr<greta_session, CloseHandle>;
-using Executor = std::unique_ptr<greta_executor, CloseHandle>;
+using Session = std::unique_ptr<greta_session, CloseSession>;
+using tools::Adapter;
+using tools::Executor;
+using tools::File;
+using tools::Model;
+using tools::Runtime;
+using tools::sized;
+using tools::Tokenizer;
 
 // Where compiled kernels and tuning tables are kept: $XDG_CACHE_HOME/greta or ~/.cache/greta; "" where there
 // is no home.
 std::string cache_folder();
-
-// An options or result struct with its size filled in.
-template <class T>
-T sized() {
-  T value{};
-  value.struct_size = sizeof(T);
-  return value;
-}
 
 // Throws Failed with the library's words, or Interrupted after a Ctrl-C.
 void check(greta_status status);
@@ -72,12 +62,9 @@ Session open_session(greta_model* model, const greta_executor_options& executor)
 
 std::vector<greta_tensor_info> read_tensors(const greta_file* file);  // in the file's order
 
-struct CloseAdapter {
-  void operator()(greta_adapter* adapter) const { (void)greta_adapter_close(adapter); }
-};
 // Adapters that are open, with their scales. They are to be closed after the sessions that have them.
 struct Adapters {
-  std::vector<std::unique_ptr<greta_adapter, CloseAdapter>> open;
+  std::vector<Adapter> open;
   std::vector<float> scales;
 };
 

@@ -34,19 +34,15 @@ std::vector<float> scales_of(const Fields& fields, const char* name, size_t coun
 
 }  // namespace
 
-std::shared_ptr<ServedAdapters> open_adapters(greta_model* model, const std::vector<GivenAdapter>& given) {
+std::shared_ptr<ServedAdapters> open_adapters(greta_model* model,
+                                              const std::vector<tools::GivenAdapter>& given) {
   auto adapters = std::make_shared<ServedAdapters>();
-  for (const GivenAdapter& each : given) {
-    auto source = sized<greta_source>();
-    source.path = each.path.c_str();
-    auto options = sized<greta_adapter_options>();
-    options.first_layer = each.first_layer;
-    options.last_layer = each.last_layer;
+  for (const tools::GivenAdapter& each : given) {
     ServedAdapters::One& one = adapters->all.emplace_back();
     one.path = each.path;
     one.scale = each.scale;
-    if (greta_adapter_open(model, &source, &options, &one.adapter) != GRETA_OK)
-      throw std::runtime_error(greta_error_text());
+    one.adapter = tools::open_adapter(model, each);
+    if (!one.adapter) throw std::runtime_error(greta_error_text());
   }
   return adapters;
 }
@@ -64,7 +60,7 @@ void choose_adapters(const Ask& ask, std::vector<const greta_adapter*>* adapters
     const ServedAdapters::One& one = ask.adapters->all[i];
     const float scale = ask.own_adapters ? ask.adapter_scales[i] : one.scale.load();
     if (scale == 0) continue;
-    adapters->push_back(one.adapter);
+    adapters->push_back(one.adapter.get());
     scales->push_back(scale);
   }
 }

@@ -16,22 +16,16 @@ struct Ask;
 // They stay as long as the model. Their scales hold for requests that name none.
 struct ServedAdapters {
   struct One {
-    greta_adapter* adapter = nullptr;
+    tools::Adapter adapter;
     std::string path;
     std::atomic<float> scale{0};
   };
   std::deque<One> all;
-
-  ServedAdapters() = default;
-  ServedAdapters(const ServedAdapters&) = delete;
-  ServedAdapters& operator=(const ServedAdapters&) = delete;
-  ~ServedAdapters() {
-    for (const One& one : all) (void)greta_adapter_close(one.adapter);
-  }
 };
 
 // Throws std::runtime_error with the words of the library.
-std::shared_ptr<ServedAdapters> open_adapters(greta_model* model, const std::vector<GivenAdapter>& given);
+std::shared_ptr<ServedAdapters> open_adapters(greta_model* model,
+                                              const std::vector<tools::GivenAdapter>& given);
 
 // The field `lora` of a request: [{"id": 0, "scale": 0.5}]. Those that it does not name have the scale 0.
 void read_lora(const Fields& fields, Ask* ask);

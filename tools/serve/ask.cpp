@@ -4,6 +4,8 @@
 #include <cmath>
 #include <random>
 
+#include "common/tokens.h"
+
 namespace greta::serve {
 namespace {
 
@@ -364,29 +366,14 @@ greta_status make_prompt(greta_service* service, const Ask& ask, Prompt* out) {
 }
 
 std::vector<int32_t> encode(const greta_tokenizer* tokenizer, std::string_view text, uint32_t flags) {
-  std::vector<int32_t> tokens(text.size() + 2);  // few texts have more tokens than bytes
-  size_t count = 0;
-  for (int round = 0; round < 2; ++round) {
-    if (greta_tokenizer_encode(tokenizer, text.data(), text.size(), flags, tokens.data(), tokens.size(),
-                               &count))
-      throw Refused(400, greta_error_text());
-    if (count <= tokens.size()) break;
-    tokens.resize(count);
-  }
-  tokens.resize(count);
+  std::vector<int32_t> tokens;
+  if (tools::encode(tokenizer, text, flags, &tokens)) throw Refused(400, greta_error_text());
   return tokens;
 }
 
 std::string decode(const greta_tokenizer* tokenizer, const int32_t* tokens, size_t count) {
-  std::string text(count * 16 + 16, '\0');
-  size_t bytes = 0;
-  for (int round = 0; round < 2; ++round) {
-    if (greta_tokenizer_decode(tokenizer, tokens, count, text.data(), text.size(), &bytes))
-      throw Refused(400, greta_error_text());
-    if (bytes <= text.size()) break;
-    text.resize(bytes);
-  }
-  text.resize(bytes);
+  std::string text;
+  if (tools::decode(tokenizer, tokens, count, &text)) throw Refused(400, greta_error_text());
   return text;
 }
 

@@ -6,18 +6,12 @@
 #include <vector>
 
 #include "adapters.h"
-#include "greta.h"
+#include "common/handles.h"
 #include "json.h"
 
 namespace greta::serve {
 
-// An options or result struct with its size filled in.
-template <class T>
-T sized() {
-  T value{};
-  value.struct_size = sizeof(T);
-  return value;
-}
+using tools::sized;
 
 // llama.cpp's names, values and meanings; docs/sampling.md explains each.
 struct Sampling {

@@ -66,7 +66,7 @@ Json parse_object(const std::string& text) {
   return json;
 }
 
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dump(const Json& json) { return tools::json_text(json, -1); }
 
 std::string json_string(std::string_view text) {
   std::string out = "\"";

@@ -2,16 +2,17 @@
 #pragma once
 #include <cstdint>
 #include <exception>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "common/json.h"
+
 namespace greta::serve {
 
-using Json = nlohmann::ordered_json;  // Templates write the keys of tools in the order in which they came.
+using tools::Json;  // Templates write the keys of tools in the order in which they came.
 
 // A request that is refused. Handlers throw it, and the form of the path writes it.
 struct Refused : std::exception {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "greta.h"
+#include "common/adapters.h"
 
 namespace greta::serve {
 
@@ -25,13 +25,6 @@ struct Offer {
   std::shared_ptr<const Settings> own{};  // none: it has what holds for all
   bool at_start = false;                  // It is loaded before it is asked for.
   uint32_t stop_s = 10;                   // how long its answers have when it is unloaded
-};
-
-// A LoRA or a control vector beside the model, and its scale where a request says nothing.
-struct GivenAdapter {
-  std::string path;
-  float scale = 1;
-  uint32_t first_layer = 0, last_layer = 0;  // of a control vector; 0: as greta_adapter_options says
 };
 
 struct Options {
@@ -65,7 +58,7 @@ struct Options {
   std::string slot_folder;  // where the texts of slots are saved; "": they are not
   greta_pooling pooling = GRETA_POOLING_DEFAULT;
   std::string collector;               // of OpenTelemetry, which gets spans of requests; "": none does
-  std::vector<GivenAdapter> adapters;  // of the loader's model
+  std::vector<tools::GivenAdapter> adapters;  // of the loader's model
   std::function<void(const std::string&)> say;  // lines for who started it
   std::function<void(const std::string&)> log;  // a line of JSON for each request that ended; none: no log
 };

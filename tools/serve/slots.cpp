@@ -42,10 +42,7 @@ namespace {
 
 constexpr size_t kMostName = 200;  // bytes of a file's name
 
-struct RequestClose {
-  void operator()(greta_request* request) const { greta_request_close(request); }
-};
-using Request = std::unique_ptr<greta_request, RequestClose>;
+using tools::Request;
 
 // Runs a request of this thread's own to its end.
 Request run_alone(const Model& model, greta_request_options options, greta_request_result* result) {

@@ -17,12 +17,8 @@ using Clock = std::chrono::steady_clock;
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
-struct CloseService {
-  void operator()(greta_service* p) const { greta_service_close(p); }
-  void operator()(greta_request* p) const { greta_request_close(p); }
-};
-using Service = std::unique_ptr<greta_service, CloseService>;
-using Request = std::unique_ptr<greta_request, CloseService>;
+using tools::Request;
+using tools::Service;
 
 // Texts that begin differently, so that none is in the cache.
 std::vector<int32_t> text_of(uint32_t vocab_size, uint32_t count, uint32_t number) {

@@ -40,10 +40,6 @@ struct ChatOptions {
   std::string arguments_json() const;  // variables for the template
 };
 
-struct CloseChat {
-  void operator()(greta_chat* chat) const { greta_chat_close(chat); }
-};
-
 class Talk {
  public:
   Talk(const Engine& engine, ChatOptions& options, bool conversation);
@@ -87,7 +83,7 @@ class Talk {
 
   const Engine& engine_;
   ChatOptions& options_;
-  std::unique_ptr<greta_chat, CloseChat> chat_;
+  tools::Chat chat_;
   std::string tools_;
   ShowReasoning shows_;
   std::unique_ptr<LineEditor> editor_;

@@ -329,7 +329,7 @@ serve::Options settled(const CLI::App& app, const ServeOptions& options) {
   if (!options.models.empty()) serve.models = models_of(options.models);
   if (!options.presets.empty()) add_presets(options.presets, app, options, &serve.models);
   for (const GivenAdapter& each : given_adapters(options.engine.adapters))
-    serve.adapters.push_back({each.path, each.scale, each.first_layer, each.last_layer});
+    serve.adapters.push_back(each);
   if (!serve.adapters.empty() && many)
     throw Misused(
         "adapters are for one model: --models-dir and --models-preset exclude --lora and "

@@ -127,7 +127,7 @@ std::string entry_part(const std::string& key, const Entry& entry, const Roofs& 
 // JSON within a script element: nothing in it may end the element.
 std::string within_script(const Json& json) {
   std::string out;
-  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace))
+  for (const char c : tools::json_text(json, -1))
     out += c == '<' ? "\\u003c" : std::string(1, c);
   return out;
 }

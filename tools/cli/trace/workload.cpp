@@ -8,11 +8,6 @@
 namespace greta::cli {
 namespace {
 
-struct CloseServing {
-  void operator()(greta_service* p) const { greta_service_close(p); }
-  void operator()(greta_request* p) const { greta_request_close(p); }
-};
-
 int count_token(void* user, int32_t token, const char*, size_t) {
   if (token >= 0) ++*static_cast<uint64_t*>(user);
   return interrupted() ? 1 : 0;
@@ -66,7 +61,7 @@ Written write_requests(const Workload& work, greta_model* model, Sampler& sample
   options.max_requests = options.salt_requests = work.requests;
   greta_service* opened = nullptr;
   check(greta_service_open(model, &options, &opened));
-  const std::unique_ptr<greta_service, CloseServing> service(opened);
+  const tools::Service service(opened);
   const Sampler::Guest guest(sampler, [opened] {
     auto info = sized<greta_service_info>();
     if (greta_service_describe(opened, &info) != GRETA_OK) return std::vector<SensorReading>{};
@@ -74,7 +69,7 @@ Written write_requests(const Workload& work, greta_model* model, Sampler& sample
                                       {"requests that run", double(info.running)},
                                       {"pages in use", double(info.pages - info.free_pages)}};
   });
-  std::vector<std::unique_ptr<greta_request, CloseServing>> requests;
+  std::vector<tools::Request> requests;
   auto ask = sized<greta_request_options>();
   ask.tokens = work.tokens.data();
   ask.token_count = work.tokens.size();
