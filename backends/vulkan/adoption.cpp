@@ -76,14 +76,11 @@ Status VulkanDevice::adopt_buffer(uint64_t buffer, uint64_t bytes, Buffer* out) 
   return {};
 }
 
-static Status open_adopted(const HostHandles& handles, const DeviceOptions& options, Device** out) {
+Status adopt_device(const HostHandles& handles, const DeviceOptions& options, Device** out) {
   auto device = std::make_unique<VulkanDevice>();
   GRETA_TRY(device->adopt(handles, options));
   *out = device.release();
   return {};
 }
-
-extern const Adopter adopter_vulkan;
-const Adopter adopter_vulkan = {open_adopted};
 
 }  // namespace greta

@@ -97,8 +97,8 @@ bool read_scale(const GroupedWeights& w, uint64_t row, uint64_t group, uint16_t*
 
 Status check_bytes(const char* what, uint64_t given, uint64_t wanted, const GroupedWeights& w) {
   if (given == wanted) return {};
-  return fail(Code::Argument, "%s: %llu bytes, a matrix [%llu][%llu] in groups of %llu has %llu", what,
-              Number(given), Number(w.n), Number(w.depth), Number(w.group), Number(wanted));
+  return fail(Code::Argument, "%s: %llu bytes, expected %llu for a matrix [%llu][%llu] in groups of %llu",
+              what, Number(given), Number(wanted), Number(w.n), Number(w.depth), Number(w.group));
 }
 
 const GroupType* group_type(QuantType type) {
@@ -129,11 +129,13 @@ Status check_group_sizes(const GroupedWeights& w) {
   if (!w.n || !w.depth || w.n > UINT32_MAX || w.depth > UINT32_MAX || w.n > kMostValues / w.depth)
     return fail(Code::Argument, "groups: a matrix [%llu][%llu]", Number(w.n), Number(w.depth));
   if (!w.group || w.group % kBlock || w.depth % w.group)
-    return fail(Code::Argument, "groups: rows of %llu values in groups of %llu; a group has a multiple of %u",
+    return fail(Code::Argument,
+                "groups: rows of %llu values in groups of %llu, expected groups of a multiple of %u in a row",
                 Number(w.depth), Number(w.group), kBlock);
   const bool words_of_rows = w.order == GroupOrder::Awq || (w.zeros && w.order != GroupOrder::Compressed);
   if (words_of_rows && w.n % kWord)
-    return fail(Code::Argument, "groups: %llu rows, and words hold %u of them", Number(w.n), kWord);
+    return fail(Code::Argument, "groups: %llu rows, expected a multiple of the %u that a word holds",
+                Number(w.n), kWord);
   const uint64_t scales = w.n * groups_of(w);
   GRETA_TRY(check_bytes("quants", w.quant_bytes, w.n * w.depth / 2, w));
   GRETA_TRY(check_bytes("scales", w.scale_bytes, scales * sizeof(uint16_t), w));
@@ -148,7 +150,7 @@ Status check_groups(const GroupedWeights& w) {
       uint16_t half;
       if (read_scale(w, row, group, &half)) continue;
       return fail(Code::Unsupported,
-                  "groups: the scale of group %llu of row %llu (bits %04x) is none that float16 holds",
+                  "groups: float16 cannot hold the scale of group %llu of row %llu (bits %04x)",
                   Number(group), Number(row), scale_bits(w, row, group));
     }
   return {};
@@ -163,7 +165,8 @@ QuantType type_of_groups(const GroupedWeights& w) {
 
 Status write_groups(const GroupedWeights& w, QuantType type, uint64_t first, uint64_t count, uint8_t* out) {
   const GroupType* const to = group_type(type);
-  if (!to) return fail(Code::Argument, "groups: type %s holds none", quant_info(type).name);
+  if (!to)
+    return fail(Code::Argument, "groups: weights in groups cannot become type %s", quant_info(type).name);
   for (uint64_t row = first; row < first + count; ++row)
     for (uint64_t k = 0; k < w.depth; k += kBlock) {
       const uint64_t group = k / w.group;
@@ -171,10 +174,11 @@ Status write_groups(const GroupedWeights& w, QuantType type, uint64_t first, uin
       uint8_t quants[kBlock];
       uint16_t scale;
       if (to == kTypes && zero != kMiddle)
-        return fail(Code::Argument, "groups: the zero of group %llu of row %llu is %d, type %s has 8",
+        return fail(Code::Argument,
+                    "groups: the zero of group %llu of row %llu is %d, type %s has 8 in all groups",
                     Number(group), Number(row), zero, quant_info(type).name);
       if (!read_scale(w, row, group, &scale))
-        return fail(Code::Unsupported, "groups: the scale of group %llu of row %llu is no float16",
+        return fail(Code::Unsupported, "groups: float16 cannot hold the scale of group %llu of row %llu",
                     Number(group), Number(row));
       read_quants(w, row, k, quants);
       write_block(*to, scale, quants, zero, out);

@@ -22,21 +22,11 @@ static constexpr const Backend* kBackends[] = {
 #undef BACKEND
 };
 
-#define ADOPTER(name) extern const Adopter adopter_##name;
-#include "runtime/adopters.def"
-#undef ADOPTER
-
-static constexpr const Adopter* kAdopters[] = {  // a null pointer ends them
-#define ADOPTER(name) &adopter_##name,
-#include "runtime/adopters.def"
-#undef ADOPTER
-    nullptr};
-
-Status adopt_device(const HostHandles& handles, const DeviceOptions& options, Device** out) {
-  for (const Adopter* adopter : std::span(kAdopters).first(std::size(kAdopters) - 1))
-    return adopter->open(handles, options, out);
+#ifndef GRETA_BACKEND_VULKAN
+Status adopt_device(const HostHandles&, const DeviceOptions&, Device**) {
   return fail(Code::Unsupported, "this build has no Vulkan");
 }
+#endif
 
 std::span<const Backend* const> backends() { return kBackends; }
 

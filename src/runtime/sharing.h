@@ -63,12 +63,8 @@ class SharingStream {
   virtual Status wait_for_shared(const SharedTimeline& timeline, uint64_t value) = 0;
 };
 
-// One per backend that works on what the host has opened, in adopters.def.
-struct Adopter {
-  Status (*open)(const HostHandles& handles, const DeviceOptions& options, Device** out);
-};
-
-// Opens a device of the host's. Fails with Unsupported where the build has no backend for it.
+// Opens a device of the host's, which is one of Vulkan (backends/vulkan/adoption.cpp). Fails with Unsupported
+// where the build has no backend for it.
 Status adopt_device(const HostHandles& handles, const DeviceOptions& options, Device** out);
 
 }  // namespace greta

@@ -223,13 +223,14 @@ TEST_CASE("compute groups: what does not fit is refused with its numbers", "[com
     CHECK(greta_groups_write(&given, 6, 0, 16, out.data(), out.size()) == GRETA_ERROR_ARGUMENT);
   };
   auto given = right;
-  given.n = 12, refused(given, "12 rows, and words hold 8");
+  given.n = 12, refused(given, "12 rows, expected a multiple of the 8 that a word holds");
   given = right, given.n = 0, refused(given, "[0][64]");
   given = right, given.depth = ~uint64_t(0), refused(given, "a matrix [16]");
   given = right, given.group = 48, refused(given, "groups of 48");
   given = right, given.group = 0, refused(given, "groups of 0");
   given = right, given.group = 128, refused(given, "groups of 128");
-  given = right, --given.quant_bytes, refused(given, "quants: 511 bytes, a matrix [16][64] in groups of 32");
+  given = right, --given.quant_bytes;
+  refused(given, "quants: 511 bytes, expected 512 for a matrix [16][64] in groups of 32");
   given = right, ++given.scale_bytes, refused(given, "scales: 65 bytes");
   given = right, given.zero_bytes = 8, refused(given, "zeros: 8 bytes");
   given = right, given.zeros = nullptr, refused(given, "zeros is NULL");
@@ -249,7 +250,7 @@ TEST_CASE("compute groups: what does not fit is refused with its numbers", "[com
   writes(6, ~uint64_t(0), 2, 88, "outside the 16 rows");
   writes(6, 0, 16, out.size() - 1, "out: 703 bytes, 16 rows");
   writes(2, 0, 16, 16 * 2 * 18, "is");
-  writes(8, 0, 16, 16 * 2 * 34, "holds none");
+  writes(8, 0, 16, 16 * 2 * 34, "weights in groups cannot become type q8_0");
   writes(999, 0, 16, out.size(), "no type 999");
   CHECK(greta_groups_write(&right, 6, 0, 16, nullptr, out.size()) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_groups_write(&right, 6, 0, 16, out.data(), out.size()) == GRETA_OK);
