@@ -20,6 +20,10 @@
 #define __builtin_amdgcn_readlane(value, lane) mock_hip::shuffle_from((lane) * 4, value)
 #define __builtin_amdgcn_exp2f(value) __builtin_exp2f(value)
 #define __hip_atomic_fetch_add(at, value, order, scope) __atomic_fetch_add(at, value, order)
+#define __hip_atomic_load(at, order, scope) __atomic_load_n(at, order)
+#define __hip_atomic_store(at, value, order, scope) __atomic_store_n(at, value, order)
+#define __hip_atomic_compare_exchange_strong(at, expected, value, order, other, scope) \
+  __atomic_compare_exchange_n(at, expected, value, false, order, other)
 
 // sum + products of the signed bytes of a and b.
 static inline int dot_of_bytes(int a, int b, int sum) {

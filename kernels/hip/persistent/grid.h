@@ -11,10 +11,6 @@
 #define pause_poll() mock_hip::let_others_run()
 #define most_polls(p) mock_hip::most_polls((p).polls)
 #define loses_arrival(meeting) mock_hip::loses_arrival(meeting)  // ordered by a test
-#define __hip_atomic_load(at, order, scope) __atomic_load_n(at, order)
-#define __hip_atomic_store(at, value, order, scope) __atomic_store_n(at, value, order)
-#define __hip_atomic_compare_exchange_strong(at, expected, value, order, other, scope) \
-  __atomic_compare_exchange_n(at, expected, value, false, order, other)
 #elif defined(GRETA_PTX)
 DEVICE uint grid_groups() { return __nvvm_read_ptx_sreg_nctaid_x(); }
 DEVICE uint die_of_group() { return 0; }
