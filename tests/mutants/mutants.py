@@ -43,6 +43,7 @@ ROUNDS = (1, 8, 60, 1e9)  # seconds of tests that are run at a time
 SOURCES = [
     "src/engine/executor/page_pool.cpp", "src/engine/executor/cache_groups.cpp", "src/engine/executor/checkpoints.cpp",
     "src/engine/executor/sequences.cpp", "src/engine/executor/executor.cpp", "src/engine/executor/cache_copies.cpp",
+    "src/engine/executor/step_upload.cpp", "src/engine/executor/step_profile.cpp", "src/engine/executor/draft_head.cpp",
     "src/engine/executor/shared_pages.cpp", "src/engine/serve/page_index.cpp", "src/engine/serve/prefix_cache.cpp",
     "src/engine/serve/scheduler.cpp", "src/engine/serve/waiting_line.cpp", "src/engine/serve/mailbox.cpp",
     "src/engine/session/state.cpp", "src/engine/sampling/sampler.cpp", "src/engine/sampling/dry.cpp",
