@@ -1,9 +1,10 @@
-"""Files that the documentation names exist, and sources that it shows whole are shown as they are.
+"""Files that the documentation names exist, sources that it shows whole are shown as they are, and tables have all commands.
 
     docs_files_test.py ROOT
 
 Read are docs/*.md and the pages at the top: paths between backquotes that begin with a folder of the tree, targets of
-links, and code blocks behind "This is all of `path`".
+links, and code blocks behind "This is all of `path`". The commands of greta-cli, which tools/cli/main.cpp lists, each have a row
+in README.md and in docs/cli.md.
 """
 import glob
 import os
@@ -13,6 +14,8 @@ import sys
 FOLDERS = ("src", "backends", "kernels", "models", "tools", "tests", "bench", "cmake", "docs", "examples", ".ci")
 PATH = re.compile(r"`((?:%s)/[\w./{},*-]*)`" % "|".join(re.escape(folder) for folder in FOLDERS))
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+COMMAND = re.compile(r'^ *\{"(\w+)", ".*", \w+_command\},$', re.MULTILINE)
+TABLES = ("README.md", "docs/cli.md")
 WHOLE = re.compile(r"This\s+is\s+all\s+of\s+`([^`]+)`.*?\n( *)```\w*\n(.*?)\n *```", re.DOTALL)
 
 
@@ -39,6 +42,11 @@ def wrong(page, text, exists, read):
             yield f"{page}: {path} is not what is shown"
 
 
+def without_row(text, commands):
+    """The commands for which a page has no row: | `greta-cli run -p TEXT` | or | `run -p TEXT` |."""
+    return [name for name in commands if not re.search(r"^\| `(greta-cli )?%s\b" % name, text, re.MULTILINE)]
+
+
 # Planted once and for all: each must be found, or let through.
 PLANTED = [
     ("see `src/there.h`", False), ("see `src/gone.h`", True), ("see `src/{there,gone}.h`", True),
@@ -54,6 +62,8 @@ def planted():
     for text, bad in PLANTED:
         if any(wrong("docs/a.md", text, lambda path: "*" in path or path in there, there.get)) != bad:
             yield f"the test {'does not see' if bad else 'refuses'}: {text}"
+    if without_row("| `greta-cli run -p TEXT` | |\n| `info --plan` | |\nverify\n", ["run", "info", "verify"]) != ["verify"]:
+        yield "the test does not see which commands have a row"
 
 
 def main():
@@ -71,6 +81,11 @@ def main():
     for page in pages:
         name = os.path.relpath(page, root)
         found += wrong(name, read(name), exists, read)
+    commands = COMMAND.findall(read("tools/cli/main.cpp"))
+    for page in TABLES:
+        found += [f"{page}: no row for greta-cli {name}" for name in without_row(read(page), commands)]
+    if "run" not in commands or "serve" not in commands:
+        found.append(f"tools/cli/main.cpp: the test sees only the commands {commands}")
     for each in found:
         print(each)
     if found or not pages:
