@@ -1,7 +1,7 @@
 # sanitizers: the tests under the address, leak and undefined behaviour sanitizers, compiled by clang 19 with
 # warnings as errors. Left out are tests that compare numbers or refuse memory over minutes in code that
 # others run too, an op's repeats, and what reads the machine code of GPUs.
-# Minutes: 24 whole; 20 sampled, estimated (most of them compile the library and the HIP kernels).
+# Minutes: 26 whole; 20 sampled, estimated (most of them compile the library and the HIP kernels).
 # Inputs: of the tests of a folder, that folder and the sources that its tests are about.
 # A job is a folder of tests; only the tests of chosen folders are compiled. The sample is one job in 4 of
 # each group.
@@ -27,11 +27,12 @@ jobs_of_sanitizers() {
   job api "api" "tests/api src/api greta.h greta_compute.h $engine $text $device" true
   job api "cli" "tests/cli tools src/api greta.h greta_compute.h" true
   job api "radv" "tests/radv" true
+  job api "python" "tests/python bindings/python src/api greta.h greta_compute.h src/engine $text" true
 }
 
 stage_sanitizers() {
   choose_jobs sanitizers
-  local name folders="" slow='^(golden|cli_(results|sampling|divergence))$|million draws'
+  local name folders="" shared=OFF slow='^(golden|cli_(results|sampling|divergence))$|million draws'
   slow+='|memory: each host allocation of (a call|opening)|memory: some allocations of a whole program'
   slow+='|memory: (some )?host allocations may fail (where pages|while a service)'
   slow+='|^hip\.|^hip: .* on gfx'
@@ -41,8 +42,11 @@ stage_sanitizers() {
   [[ $folders = *";cli"* ]] || without+='|^cli_'
   [[ $folders = *";fuzz"* ]] || without+='|^fuzz\.'
   [[ $folders = *";spike"* ]] || without+='|^spike'
+  # The package of Python runs over a sanitized libgreta.so (tests/python/sanitized.cmake).
+  [[ $folders = *";python"* ]] && shared=ON || without+='|^python'
   # Code of GPUs is not sanitized: one target for each size of wave is enough.
-  configure_sanitized "-DGRETA_TEST_FOLDERS=${folders#;}" "-DGRETA_HIP_TARGETS=gfx942;gfx1100"
+  configure_sanitized "-DGRETA_TEST_FOLDERS=${folders#;}" "-DGRETA_HIP_TARGETS=gfx942;gfx1100" \
+    -DGRETA_SHARED=$shared
   cmake --build build/fuzz -j "$(job_count)"
   echo "tests in the folders ${folders#;}"
   ctest --preset fuzz -j "$(job_count)" -E "$without"
