@@ -7,11 +7,14 @@ import gc
 import io
 import json
 import logging
+import os
+import subprocess
+import sys
 import typing
 import unittest
 from unittest import mock
 
-from support import MODEL, PROMPT, ModelTest, greta, main, numpy, open_model
+from support import MODEL, PACKAGE, PROMPT, ModelTest, greta, main, numpy, open_model
 
 
 class Generate(ModelTest):
@@ -293,6 +296,23 @@ class Before(unittest.TestCase):
         self.assertIn("cpu", [device.id for device in greta.devices() if device.usable])
         self.assertTrue(all(isinstance(each.advice, str) for each in greta.doctor()))
         self.assertRegex(greta.version(), r"^\d+\.\d+\.\d+$")
+
+    def test_the_import_is_quick_and_brings_every_name(self):
+        program = """
+import greta, sys
+slow = {'asyncio', 'dataclasses', 'inspect', 'json', 'logging', 'greta._model'} & set(sys.modules)
+assert not slow, slow
+assert set(greta.__all__) <= set(dir(greta)) and greta.__version__ == greta.version()
+for name in greta.__all__: assert getattr(greta, name).__name__ == name, name
+from greta import *
+assert Model is greta.Model
+try: greta.modle
+except AttributeError as error: assert 'modle' in str(error)
+else: assert False
+"""
+        done = subprocess.run([sys.executable, "-B", "-S", "-c", program], capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": PACKAGE})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_progress_and_log(self):
         seen = []

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import logging
 import os
 import signal
 import threading
@@ -43,8 +42,13 @@ def _open_library() -> Any:
 
 
 lib = _open_library()
-logger = logging.getLogger("greta")
 _inside = threading.local()
+
+
+def version() -> str:
+    """The version of the library."""
+    number = int(lib.greta_version())
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
 def in_callback() -> bool:
@@ -276,13 +280,14 @@ def kind_of(owner: Any, name: str | int) -> Any:
     return next(field[1] for field in owner._fields_ if field[0] == name)
 
 
-_LEVELS = {0: logging.DEBUG, 1: logging.INFO, 2: logging.WARNING, 3: logging.ERROR}
+_LEVELS = {0: 10, 1: 20, 2: 30, 3: 40}  # logging.DEBUG to logging.ERROR
 
 
 def _log(_user: Any, level: int, text: bytes) -> None:
     _inside.depth = getattr(_inside, "depth", 0) + 1
     try:
-        logger.log(_LEVELS.get(level, logging.INFO), "%s", text.decode("utf-8", "replace"))
+        from logging import getLogger  # takes a tenth of the time to import the package
+        getLogger("greta").log(_LEVELS.get(level, 20), "%s", text.decode("utf-8", "replace"))
     except Exception:  # what a handler of the log raises says nothing about the call that is under way
         pass
     finally:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import ctypes
-import difflib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
@@ -88,6 +87,7 @@ def refuse_unknown(options: Mapping[str, Any]) -> None:
     known = Options.__annotations__
     for name in options:
         if name not in known:
+            import difflib
             near = difflib.get_close_matches(name, known, 1)
             raise TypeError(f"{name} is no option" + (f"; is {near[0]} meant?" if near else ""))
 

@@ -159,9 +159,3 @@ def plan(path: str | bytes | os.PathLike[str], device: str | Runtime = "auto", *
         check(lib.greta_memory_plan_make(on, pointer, ctypes.byref(options), ctypes.byref(found)))
     file.close()
     return record(MemoryPlan, found)
-
-
-def version() -> str:
-    """The version of the library."""
-    number = int(lib.greta_version())
-    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
