@@ -104,7 +104,7 @@ test_wheel() {
   export GRETA_CLI=$work/wheel/greta/bin/greta-cli
   env -u GRETA_LIBRARY PYTHONPATH="$work/wheel" "$1" -B -c "import greta; greta.devices()" || return 1
   env -u GRETA_CLI PYTHONPATH="$work/wheel" "$1" -B -m greta --version || return 1
-  for part in generate sessions robust docs others recipes notebook; do
+  for part in generate sessions input robust docs others recipes notebook; do
     echo "$part"
     "$1" -B "tests/python/${part}_test.py" || return 1
   done

@@ -54,6 +54,9 @@ class LlamaCpp(unittest.TestCase):
         from greta.llama_cpp import Llama, LlamaGrammar
         held = self.llama(PROMPT, grammar=LlamaGrammar.from_string('root ::= "x"'))
         self.assertEqual(held["choices"][0]["text"], "x")
+        first = self.llama.tokenize(self.llama(PROMPT, max_tokens=1, temperature=0)["choices"][0]["text"].encode())[-1]
+        other = self.llama(PROMPT, max_tokens=1, temperature=0, logit_bias={first: -1e9})  # as programs write "never"
+        self.assertNotEqual(self.llama.tokenize(other["choices"][0]["text"].encode())[-1], first)
         tokens = self.llama.tokenize(b"a fox")
         self.assertEqual((self.llama.detokenize(tokens), tokens[0]), (b"a fox", self.llama.token_bos()))
         self.assertEqual((self.llama.n_ctx(), self.llama.n_vocab(), self.llama.n_embd()), (256, 4096, 256))

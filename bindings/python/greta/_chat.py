@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _declarations as c
 from ._answers import Call, Completion, Reasoning, Text, ToolResult
-from ._library import make
+from ._library import as_json, listed, make, must_be, whole_number
 from ._options import Asked, refuse_unknown
 from ._request import Request
 from ._schema import arguments_of, text_of, tool_of
@@ -54,20 +54,23 @@ class Chat:
                  raw: bool = False, forget_oldest: bool = False, join_system: bool = False, rounds: int = 8,
                  service: Service | None = None, **options: Any) -> None:
         refuse_unknown(options)
-        self.model, self.rounds = model, rounds
+        must_be(model, "model")
+        if service is not None:
+            must_be(service, "service")
+        self.model, self.rounds = model, whole_number(rounds, "rounds")
         self._service, self._options = service or model.service, options
         self._functions: dict[str, Callable[..., Any]] = {}
         described = []
-        for tool in tools:
+        for tool in listed(tools, "tools", "functions"):
             described.append(dict(tool) if isinstance(tool, Mapping) else tool_of(tool))
             if not isinstance(tool, Mapping):
                 self._functions[described[-1]["function"]["name"]] = tool
         self._settings: dict[str, Any] = {
             "tools": json.dumps(described) if described else None, "chat_template": template, "raw": bool(raw),
-            "arguments": json.dumps(dict(arguments)) if arguments else None, "forget_oldest": bool(forget_oldest),
+            "arguments": as_json(dict(arguments), "arguments") if arguments else None, "forget_oldest": bool(forget_oldest),
             "join_system": bool(join_system), "tool_choice": tool_choice if described else None,
             "one_call": bool(one_call), "strict_tools": bool(strict_tools)}
-        self.messages: list[dict[str, Any]] = [dict(message) for message in messages]
+        self.messages: list[dict[str, Any]] = [_message(each) for each in listed(messages, "messages", "dicts")]
         if system is not None:
             self.messages.insert(0, {"role": "system", "content": system})
 
@@ -146,6 +149,12 @@ class Chat:
 
     def __repr__(self) -> str:
         return f"<greta.Chat of {len(self.messages)} messages, {len(self._functions)} functions>"
+
+
+def _message(message: Any) -> dict[str, Any]:
+    if not isinstance(message, Mapping):
+        raise TypeError(f"a message is a {type(message).__name__}, but it must be a dict with a role and a content")
+    return dict(message)
 
 
 def _content(content: Any) -> Any:

@@ -74,7 +74,10 @@ class Tensor:
     """
 
     def __init__(self, array: Any) -> None:
-        view = memoryview(array)
+        try:
+            view = memoryview(array)
+        except TypeError as error:
+            raise TypeError(f"array must be a float32 array without gaps: {error}") from error
         if view.format != "f" or not view.c_contiguous:
             raise TypeError("array must be a float32 array without gaps")
         self._view: Any = view

@@ -6,7 +6,7 @@ import ctypes
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -121,9 +121,32 @@ def c_text(text: Any, name: str) -> bytes:
     return found
 
 
+def listed(values: Any, name: str, of: str) -> list[Any]:
+    """The values of a list or another iterable. A text is no list of texts, and a dict none of dicts."""
+    if not isinstance(values, Iterable) or isinstance(values, (str, bytes, bytearray, Mapping)):
+        raise TypeError(f"{name} is {_shown(values)}, but it must be a list of {of}")
+    return list(values)
+
+
+def must_be(value: Any, kind: str) -> None:
+    """Refuses what is no object of this kind, whose pointer the library would take for one."""
+    if getattr(getattr(value, "_handle", None), "kind", "") != kind:
+        raise TypeError(f"{kind} is {_shown(value)}, but it must be a greta.{kind.capitalize()}")
+
+
+def as_json(value: Any, name: str) -> bytes:
+    import json
+    try:
+        return json.dumps(value).encode()
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} cannot be written as JSON: {error}") from error
+
+
 def path_bytes(path: Any) -> bytes:
     try:
         found = os.fsencode(path)
+    except UnicodeEncodeError as error:
+        raise ValueError(f"path is {_shown(path)}, with a character that no file name has") from error
     except TypeError as error:
         raise TypeError(f"path is {_shown(path)}, but it must be the path of a file") from error
     if b"\0" in found:
@@ -170,7 +193,7 @@ def token_array(tokens: Any, name: str = "tokens") -> Any:
 
 def text_array(texts: Any, name: str) -> Any:
     """Texts as an array of C's; a single text is a list of one."""
-    texts = [texts] if isinstance(texts, (str, bytes)) else list(texts)
+    texts = [texts] if isinstance(texts, (str, bytes)) else listed(texts, name, "texts")
     return (ctypes.c_char_p * len(texts))(*[c_text(each, name) for each in texts])
 
 

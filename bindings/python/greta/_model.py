@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from . import _declarations as c
 from ._answers import Completion, TokenLogprob
 from ._handles import Closable, Lock, open_handle
-from ._library import Callback, as_bytes, check, grow, kind_of, lib, make, path_bytes, token_array, whole_number
+from ._library import (Callback, as_bytes, as_json, check, grow, kind_of, lib, listed, make, must_be, path_bytes,
+                       token_array, whole_number)
 from ._options import Options
 from ._progress import default_progress
 from ._records import ModelInfo, record
@@ -29,6 +29,7 @@ class Tokenizer:
     """Turns text into token ids and back. Any thread may use it while its model is open."""
 
     def __init__(self, model: Model) -> None:
+        must_be(model, "model")
         self._model, self._handle = model, model._handle
 
     def encode(self, text: str | bytes, *, bos: bool = True, special: bool = False) -> list[int]:
@@ -80,8 +81,8 @@ class Tokenizer:
     def apply_chat_template(self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = True,
                             **variables: Any) -> str:
         """The prompt that the model's template makes of messages; encode it with special=True."""
-        context = {"messages": list(messages), "add_generation_prompt": add_generation_prompt} | variables
-        text, now = json.dumps(context).encode(), now_s()
+        context = {"messages": listed(messages, "messages", "dicts"), "add_generation_prompt": add_generation_prompt} | variables
+        text, now = as_json(context, "the messages"), now_s()
         with self._handle.use() as pointer:
             tokenizer = lib.greta_model_tokenizer(pointer)
             return grow(lambda room, size, out: int(lib.greta_tokenizer_render(
@@ -143,6 +144,8 @@ class Model(Closable):
         self.path = os.fsdecode(path)
         self._sizes: dict[str, Any] = {"context": context, "sequences": sequences, "cache_tokens": cache_tokens,
                                        "cache_type": cache_type}
+        if runtime is not None:
+            must_be(runtime, "runtime")
         self.runtime = runtime or Runtime(device, threads=threads, memory_limit=memory_limit, exact=exact)
         callback, shown = Callback(), default_progress() if progress is None else progress
         told = callback.wrap(kind_of(c.greta_model_options, "progress"),

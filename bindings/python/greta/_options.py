@@ -2,12 +2,11 @@
 from __future__ import annotations
 
 import ctypes
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from . import _declarations as c
-from ._library import make, real_number, text_array, whole_number
+from ._library import as_json, make, real_number, text_array, whole_number
 from ._schema import response_schema
 
 
@@ -103,6 +102,8 @@ def with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def bias_arrays(biases: Mapping[int, float] | None) -> tuple[Any, Any, int]:
+    if biases is not None and not isinstance(biases, Mapping):
+        raise TypeError(f"logit_bias is a {type(biases).__name__}, but it must be a dict of tokens and their biases")
     found = {whole_number(token, "a token of logit_bias", ctypes.c_int32): real_number(bias, "a bias of logit_bias")
              for token, bias in (biases or {}).items()}
     return (ctypes.c_int32 * len(found))(*found), (ctypes.c_float * len(found))(*found.values()), len(found)
@@ -136,7 +137,7 @@ class Asked:
 
     def ask_messages(self, messages: Sequence[Mapping[str, Any]], chat: c.greta_chat_options) -> None:
         """Each message goes as JSON, which has room for calls and for any character."""
-        texts = [json.dumps(message).encode() for message in messages]
+        texts = [as_json(message, "a message") for message in messages]
         array = (c.greta_message * len(texts))(*[c.greta_message(None, None, text) for text in texts])
         self.keep += [array, chat, texts]
         self.request.messages, self.request.message_count = array, len(texts)

@@ -128,7 +128,10 @@ def _attempt(kind: Any, value: Any) -> Any:
 def response_schema(response_format: Any) -> tuple[str, Callable[[str], Any]]:
     """The schema of a response as text, and what makes its value of the answer's text."""
     if isinstance(response_format, str):
-        json.loads(response_format)
+        try:
+            json.loads(response_format)
+        except ValueError as error:
+            raise ValueError(f"response_format is a text, but not one of a JSON schema: {error}") from error
         return response_format, json.loads
     if isinstance(response_format, dict):
         wrapped = response_format.get("json_schema", response_format)
@@ -140,6 +143,8 @@ def response_schema(response_format: Any) -> tuple[str, Callable[[str], Any]]:
 
 def tool_of(function: Callable[..., Any]) -> dict[str, Any]:
     """A function as a tool: its name, what its docstring says, and its parameters by their type hints."""
+    if not callable(function):
+        raise TypeError(f"a tool is {function!r}, but it must be a function, or a dict in OpenAI's form")
     name = getattr(function, "__name__", type(function).__name__)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", name):
         raise ValueError(f"{function!r} has no name that a model could call: give a function made by def")

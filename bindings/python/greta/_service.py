@@ -6,7 +6,7 @@ import ctypes
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _declarations as c
@@ -14,7 +14,7 @@ from ._answers import Completion, TokenLogprob
 from ._arrays import floats, rows_of, stacked
 from ._errors import ClosedError
 from ._handles import Closable, open_handle
-from ._library import Callback, check, kind_of, lib, make
+from ._library import Callback, check, kind_of, lib, listed, make, must_be
 from ._options import Asked, Options
 from ._records import ServiceInfo, record
 from ._request import SLICE_NS, Request
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ._model import Model
 
 Prompt = str | bytes | Sequence[int]
+_TEXTS = (str, bytes, bytearray)
 _POOLINGS = {"default": 0, "mean": 1, "first": 2, "last": 3, "none": 4}
 
 
@@ -96,6 +97,7 @@ class Service(Closable):
                  cache_type: str = "default", max_requests: int = 0, event_capacity: int = 0,
                  host_cache_bytes: int = 0, page_folder: str | None = None, chunk_tokens: int = 0,
                  _of_model: bool = False) -> None:
+        must_be(model, "model")
         # A model that owns its service is not kept by it, so that it is closed as soon as nobody has it.
         self._model = weakref.ref(model) if _of_model else lambda: model
         self._wakers: dict[asyncio.AbstractEventLoop, _Waker] = {}
@@ -147,7 +149,7 @@ class Service(Closable):
         """Answers many prompts together. The results are in the order of the prompts."""
         requests: list[Request] = []
         try:
-            for prompt in prompts:
+            for prompt in listed(prompts, "prompts", "prompts"):
                 requests.append(self.submit(prompt, **options))
             return _together(requests)
         finally:
@@ -167,7 +169,7 @@ class Service(Closable):
         """The same for many texts, which are read together."""
         requests: list[Request] = []
         try:
-            for prompt in prompts:
+            for prompt in listed(prompts, "prompts", "prompts"):
                 asked = Asked({"top_logprobs": top_logprobs, "logprobs": True})
                 asked.ask_tokens(self.model._prompt_tokens(prompt))
                 asked.request.prompt_logprobs = asked.request.no_answer = 1
@@ -188,7 +190,9 @@ class Service(Closable):
         """
         if pooling not in _POOLINGS:
             raise ValueError(f"pooling is {pooling!r}, but it must be one of {', '.join(_POOLINGS)}")
-        many = not isinstance(text, (str, bytes)) and all(isinstance(each, (str, bytes)) for each in text)
+        if isinstance(text, Iterator):
+            text = list(text)
+        many = isinstance(text, Iterable) and not isinstance(text, _TEXTS) and all(isinstance(each, _TEXTS) for each in text)
         requests = []
         texts: Iterable[Any] = text if many else [text]
         for each in texts:

@@ -13,7 +13,7 @@ from ._answers import REASONS, Completion
 from ._arrays import first_row, rows_at
 from ._errors import InUseError
 from ._handles import Closable, Exclusive, Guard, Handle, open_handle
-from ._library import (Callback, as_bytes, c_text, call_beside, check, kind_of, lib, make, path_bytes, real_number,
+from ._library import (Callback, as_bytes, c_text, call_beside, check, kind_of, lib, make, must_be, path_bytes, real_number,
                        text_array, token_array, whole_number)
 from ._options import SAMPLING, bias_arrays, refuse_unknown, with_defaults
 from ._runtime import executor_options
@@ -62,6 +62,7 @@ class Session(Closable):
 
     def __init__(self, model: Model, *, context: int = 0, sequences: int = 4, cache_tokens: int = 0,
                  cache_type: str = "default", output_rows: int = 0, _forked: tuple[Handle, Guard] | None = None) -> None:
+        must_be(model, "model")
         self.model = model
         self._taken_back = False  # tokens before its end may have to be read again first
         if _forked is not None:
@@ -226,9 +227,12 @@ class Session(Closable):
         """The token that follows from a row of logits, by the sampling that is set. It is not fed."""
         width = self.model.info.vocab_size
         row = (ctypes.c_float * width)()
-        view = memoryview(logits)
+        try:
+            view = memoryview(logits)
+        except TypeError as error:
+            raise TypeError(f"logits must be float32 [{width}], as eval gives them: {error}") from error
         if view.format != "f" or view.nbytes != 4 * width:
-            raise ValueError(f"logits must be float32 [{width}]")
+            raise ValueError(f"logits must be float32 [{width}], as eval gives them")
         ctypes.memmove(row, view.tobytes(), 4 * width)
         token = ctypes.c_int32()
         with self._use() as pointer:
@@ -291,6 +295,8 @@ class Session(Closable):
             with open(to, "wb") as file:
                 self._save(file.write)
             return None
+        if to is not None and not hasattr(to, "write"):
+            raise TypeError(f"to is {to!r}, but it must be a path or an open file")
         memory = io.BytesIO()
         self._save(to.write if to is not None else memory.write)
         return None if to is not None else memory.getvalue()

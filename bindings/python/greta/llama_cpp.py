@@ -7,6 +7,7 @@ itself (n_batch, use_mlock, offload_kqv and the like) are accepted and do nothin
 """
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,7 +73,9 @@ def _options(defaults: Mapping[str, Any], given: Mapping[str, Any], seed: int | 
     if options.get("seed") is None or options["seed"] < 0:
         options["seed"] = seed if seed is not None else uuid.uuid4().int & 0xffffffff
     if options.get("logit_bias"):
-        options["logit_bias"] = {int(token): bias for token, bias in options["logit_bias"].items()}
+        # Programs write -1e9 where they mean never. The library takes up to 1e6, which decides as much.
+        options["logit_bias"] = {int(token): bias if abs(bias) == math.inf else max(-1e6, min(bias, 1e6))
+                                 for token, bias in options["logit_bias"].items()}
     return {name: value for name, value in options.items() if value is not None}
 
 
