@@ -1,7 +1,7 @@
 # python: one wheel, held to manylinux_2_28, and its tests with the oldest and the newest Python
 # that can be had: those of the system and of pyenv, and Debian sid's, which is unpacked beside the system.
-# Types are checked by mypy for the oldest one.
-# Minutes: 3 whole, after the stage package, estimated; alone it compiles the library.
+# Types are checked by mypy for the oldest one. The recipes run with the libraries that they are for.
+# Minutes: 4 whole, after the stage package, estimated; alone it compiles the library.
 # Inputs: the package, what it is built of, and its pages. It is one job, so the sample is all of it.
 sample_of_python=1
 latest_minute_of_python=30  # so that the stage sanitizers, which is long, can still begin in time
@@ -63,7 +63,7 @@ of_cache() {
 
 # The release build's folder has the library's objects, which a wheel links in another way.
 make_wheel() {
-  local tools=$work/python/bin python code=0 most_seconds=3600 started=() less=()
+  local tools=$work/python/bin python code=0 most_seconds=3600 started=() less=() others
   [ $whole = yes ] || most_seconds=360
   [ -f build/release/CMakeCache.txt ] || less=(-C cmake.define.GRETA_HIP=OFF -C cmake.define.GRETA_VULKAN=OFF)
   CC=$(of_cache CMAKE_C_COMPILER cc) CXX=$(of_cache CMAKE_CXX_COMPILER c++) \
@@ -78,6 +78,8 @@ make_wheel() {
   "$tools/mypy" --python-version 3.10 || return 1
   "$tools/python" -m zipfile -e "$work"/wheels/*.whl "$work/wheel" || return 1
   chmod +x "$work/wheel/greta/bin/greta-cli"
+  others_of_recipes >"$work/others.log" 2>&1 &
+  others=$!
   for python in $(pythons); do
     test_wheel "$python" >"$work/${python##*/}.log" 2>&1 &
     started+=("$! $python")
@@ -85,6 +87,23 @@ make_wheel() {
   for python in "${started[@]}"; do
     wait "${python%% *}" || { cat "$work/${python##*/}.log"; return 1; }
     tail -n 1 "$work/${python##*/}.log"
+  done
+  wait $others || { skip "the recipes with the libraries of others: pip cannot install these"; return 0; }
+  test_recipes || { echo "the recipes with the libraries of others failed"; return 1; }
+}
+
+# The libraries that docs/python-recipes.md is for, while other tests run.
+others_of_recipes() {
+  python3 -m venv "$work/others" &&
+    timeout 240 "$work/others/bin/pip" install -q --only-binary :all: -r tests/python/recipes.txt
+}
+
+test_recipes() {
+  local part
+  export GRETA_PACKAGE=$work/wheel GRETA_LIBRARY GRETA_CLI=$work/wheel/greta/bin/greta-cli
+  GRETA_LIBRARY=$(ls "$work"/wheel/greta/libgreta.so.*)
+  for part in recipes generate; do
+    "$work/others/bin/python" -B "tests/python/${part}_test.py" || return 1
   done
 }
 
