@@ -3,11 +3,10 @@
 // float64. -t is the type of A and B (f16), -y that of y (f16). --turned: A lies as [K][M], B as [N][K].
 // Without sizes those of --preset: smoke (256 cubed, once), standard (1024, 4096 and 8192 cubed, 5 rounds;
 // the default), perf (also tall and wide ones, 10 rounds), verify (as standard, 12 rounds). --tiles also
-// times other tiles, groups and schedules than a plan's (GemmBlock in kernels/abi/gemm.h); --only those whose
-// description has this text.
+// times other tiles and groups than a plan's; --only those whose description has this text.
 //
-// A line is CSV: m, n, k, kernel, tile/threads/step/stages/ahead/early/band, us, TFLOP/s, NMSE, what a plan
-// runs. Each launch waits for the one before. Operands stay where they are, so small ones are read from a
+// A line is CSV: m, n, k, kernel, tile/threads/step/band (GemmBlock in kernels/abi/gemm.h), us, TFLOP/s, NMSE,
+// what a plan runs. Each launch waits for the one before. Operands stay where they are, so small ones are read from a
 // cache.
 #include <algorithm>
 #include <cmath>
@@ -37,28 +36,13 @@ struct Options {
   std::vector<Size> sizes;
 };
 
-// A tile, the threads of a group, and how it brings and multiplies the tile.
+// A tile, and the threads of a group.
 struct Variant {
   uint32_t threads, high, wide;
-  GemmSchedule schedule;
 };
-constexpr Variant kVariants[] = {{256, 128, 256, {16, 3, 1, 1, 16}}, {256, 128, 256, {16, 3, 2, 1, 16}},
-                                 {256, 128, 256, {16, 3, 2, 0, 16}}, {256, 128, 256, {16, 2, 1, 0, 16}},
-                                 {256, 128, 256, {16, 2, 2, 0, 16}}, {256, 128, 256, {32, 1, 1, 0, 16}},
-                                 {256, 256, 128, {16, 3, 1, 1, 8}},  {256, 256, 128, {16, 3, 2, 1, 8}},
-                                 {256, 256, 128, {16, 2, 2, 0, 8}},  {256, 256, 128, {32, 1, 1, 0, 8}},
-                                 {128, 128, 128, {32, 2, 1, 0, 16}}, {128, 128, 128, {32, 2, 2, 0, 16}},
-                                 {128, 128, 128, {16, 3, 1, 1, 16}}, {128, 128, 128, {16, 3, 2, 1, 16}},
-                                 {128, 128, 128, {16, 4, 2, 1, 16}}, {128, 128, 128, {64, 1, 1, 0, 16}},
-                                 {128, 128, 128, {32, 1, 1, 0, 16}}, {256, 128, 128, {32, 2, 1, 0, 16}},
-                                 {256, 128, 128, {64, 1, 1, 0, 16}}, {256, 192, 128, {32, 2, 1, 0, 10}},
-                                 {256, 192, 128, {16, 3, 1, 1, 10}}, {256, 128, 192, {32, 2, 1, 0, 16}},
-                                 {256, 128, 256, {16, 3, 1, 1, 8}},  {256, 128, 256, {16, 3, 1, 1, 64}},
-                                 {128, 128, 64, {32, 2, 1, 0, 16}},  {128, 64, 128, {32, 2, 1, 0, 32}},
-                                 {128, 64, 64, {32, 2, 1, 0, 32}},   {128, 64, 64, {64, 2, 1, 0, 32}},
-                                 {128, 64, 64, {32, 3, 1, 1, 32}},   {128, 64, 128, {32, 3, 1, 1, 32}},
-                                 {128, 128, 64, {32, 3, 1, 1, 16}},  {64, 64, 64, {32, 2, 1, 0, 32}},
-                                 {64, 64, 64, {64, 2, 1, 0, 32}},    {128, 64, 64, {64, 1, 1, 0, 32}}};
+constexpr Variant kVariants[] = {{256, 128, 256}, {256, 256, 128}, {256, 192, 128}, {256, 128, 192},
+                                 {256, 128, 128}, {128, 128, 128}, {128, 128, 64},  {128, 64, 128},
+                                 {128, 64, 64},   {64, 64, 64}};
 
 constexpr uint32_t kPattern = 1000003, kSamples = 64;
 
@@ -135,34 +119,32 @@ class Bench {
   Status time_size(const Size& size) {
     const KernelRow* best = nullptr;
     GRETA_TRY(choose_row({&call_, 1}, 1, harness_->filter(), &best));
-    time(size, *best, call_, nullptr);
+    time(size, *best, nullptr);
     if (!options_.tiles || !best->rank) return {};
     for (const Variant& variant : kVariants) {
       KernelRow row = *best;
-      Call call = call_;
       row.tile = variant.high, row.tile_tokens = variant.wide;
       row.code.group_size[0] = variant.threads, row.code.subgroups = 0;
-      call.gemm.schedule = variant.schedule;
-      time(size, row, call, &variant);
+      time(size, row, &variant);
     }
     return {};
   }
 
   // `variant` is null for what a plan runs.
-  void time(const Size& size, const KernelRow& row, const Call& call, const Variant* variant) {
+  void time(const Size& size, const KernelRow& row, const Variant* variant) {
     char text[96];
     Launch launch;
-    make_launch({&call, 1}, row, 1, &device_->info(), &launch);
+    make_launch({&call_, 1}, row, 1, &device_->info(), &launch);
     GemmBlock block;
     memcpy(&block, launch.block, sizeof block);
-    snprintf(text, sizeof text, "%ux%u/%u/%u/%u/%u/%u/%u", row.tile, row.tile_tokens, row.code.group_size[0],
-             block.step, block.stages, block.ahead, block.early, block.band);
+    snprintf(text, sizeof text, "%ux%u/%u/%u/%u", row.tile, row.tile_tokens, row.code.group_size[0], block.step,
+             block.band);
     if (!strstr(text, options_.only.c_str())) return;
     printf("%u,%u,%u,%s,%s,", size.m, size.n, size.k, row.name, text);
     fflush(stdout);
     uint64_t ns = 1;
     double error = 0;
-    const Status status = measure(row, call, &ns, &error);
+    const Status status = measure(row, &ns, &error);
     const double flops = 2.0 * size.m * size.n * size.k;
     if (status.ok())
       printf("%.2f,%.4g,%.2g,%s%s\n", double(ns) * 1e-3, flops / double(ns) * 1e-3, error,
@@ -172,18 +154,18 @@ class Bench {
     fflush(stdout);
   }
 
-  Status measure(const KernelRow& row, const Call& call, uint64_t* ns, double* error) {
+  Status measure(const KernelRow& row, uint64_t* ns, double* error) {
     const bool cpu = device_->info().cpu_type;
     Launch launch;
     GRETA_TRY(harness_->fill(y_, 0x7fff7fff));
-    GRETA_TRY(harness_->prepare({&call, 1}, row, 1, &launch));
+    GRETA_TRY(harness_->prepare({&call_, 1}, row, 1, &launch));
     uint64_t once = 0;
     GRETA_TRY(harness_->time({&launch, 1}, Harness::Order::Apart, &once));
     const size_t count = size_t(std::clamp<uint64_t>(20'000'000 / std::max<uint64_t>(once, 1), 1, 64));
     const std::vector<Launch> launches(cpu ? 1 : count, launch);
     GRETA_TRY(harness_->best_time(launches, Harness::Order::Apart, ns, options_.rounds));
     *ns /= launches.size();
-    return check(call.gemm, error);
+    return check(call_.gemm, error);
   }
 
   double value_of(uint64_t at) const { return double(values_[at % kPattern]); }

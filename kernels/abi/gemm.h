@@ -24,11 +24,8 @@ struct GemmBlock {
   uint tile, tile_tokens;          // rows and columns of y that a group makes
   // 1: tiles lie inside of y, k is a multiple of `step`, and rows begin at multiples of 16 bytes
   uint whole;
-  uint step;    // columns of A that are brought at a time
-  uint stages;  // tiles of so many columns that shared memory holds
-  uint ahead;   // steps that are on their way in registers: 1 or 2
-  uint early;   // 1: matrices are read from shared memory one product ahead; wants three stages
-  uint band;    // rows of tiles that groups make side by side, so that they find a and b in the cache
+  uint step;  // columns of A that are brought at a time
+  uint band;  // rows of tiles that groups make side by side, so that they find a and b in the cache
 };
 
 #endif

@@ -107,12 +107,6 @@ struct Xielu {
   bool operator==(const Xielu&) const = default;
 };
 
-// How the groups of a tiled gemm bring and multiply a tile (kernels/abi/gemm.h).
-struct GemmSchedule {
-  uint32_t step = 0, stages = 0, ahead = 0, early = 0, band = 0;
-  bool operator==(const GemmSchedule&) const = default;
-};
-
 // An op, its operands, and what the op is told about them. Below the operands, each struct is what one op
 // takes, in the order of ops.def; those of other ops keep their defaults.
 struct Call {
@@ -246,7 +240,6 @@ struct Call {
     uint32_t a_stride = 0, b_stride = 0, y_stride = 0;  // values from one row in memory to the next
     uint32_t a_batch = 0, b_batch = 0, y_batch = 0;     // from one matrix to the next; 0: all have the same
     float alpha = 1, beta = 0;
-    GemmSchedule schedule = {};  // of a bench or a test; zeros: what the op's file chooses
     bool operator==(const Gemm&) const = default;
   } gemm;
   bool operator==(const Call&) const = default;

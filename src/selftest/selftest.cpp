@@ -43,7 +43,7 @@ constexpr Check kChecks[] = {
     {"sample", {check_sample}},
     {"sum", {check_sum}},
     {"products", {check_products}},
-    {"gemm", {check_gemm, check_gemm_schedules}},
+    {"gemm", {check_gemm}},
 };
 
 // Returns true if the check is for this op. "kv_write, attention" is for either of the two.

@@ -3,14 +3,12 @@
 //   grid    (tiles of kWide columns, tiles of kHigh rows, matrices)
 //   group   kThreads threads make a tile of y. The subgroups stand in a grid of kDown x kAcross; sums are
 //           float32 and stay in registers
-//   shared  kStages tiles of kStep columns of A and rows of B (gemm/gemm_operands.h)
+//   shared  kStep columns of A and rows of B (gemm/gemm_operands.h)
 //   moves   A once for each tile of columns, B once for each tile of rows, y once; twice with beta
 // The argument block is GemmBlock in kernels/abi/gemm.h.
 //
-// A step is loaded to registers, and stored in shared memory when another one has been multiplied meanwhile.
-// With two stages and more there is one barrier for a step: behind it all subgroups have done the step
-// before, whose place a later one takes. With three stages the first matrices of the next step can be read
-// before its barrier, so that no subgroup begins with a wait for shared memory (kEarly).
+// A step is loaded to registers while the one before is multiplied, and then takes its place in shared memory.
+// Room for two and three steps there was slower (docs/experiments/compute.md).
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -33,34 +31,33 @@ const uint kDown = kSubgroups / kAcross;
 const uint kOwnHigh = kHigh / kDown, kOwnWide = kWide / kAcross;  // of a subgroup
 const uint kTall = kOwnHigh / kM, kBroad = kOwnWide / kN;         // matrices
 const uint kProducts = kStep / kK;                                // of a step, each kK columns deep
-const uint kSets = kEarly != 0 ? 2 : 1;                           // of matrices in registers
 
 #define MatrixA coopmat<float16_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA>
 #define MatrixB coopmat<float16_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB>
 #define MatrixY coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
 
 const uint kSumWords = kM * kN / 4;  // of a matrix of sums in shared memory
-const uint kStagesSize = kStages * kStageSize, kSumsSize = kSubgroups * kSumWords;
-shared uvec4 tile[kStagesSize > kSumsSize ? kStagesSize : kSumsSize];
+const uint kSumsSize = kSubgroups * kSumWords;
+shared uvec4 tile[kStepSize > kSumsSize ? kStepSize : kSumsSize];
 
 MatrixY sums[kTall * kBroad];
-MatrixA a_matrices[kSets * kTall];
-MatrixB b_matrices[kSets * kBroad];
+MatrixA a_matrices[kTall];
+MatrixB b_matrices[kBroad];
 
 uint own_row() { return gl_SubgroupID / kAcross * kOwnHigh; }
 uint own_column() { return gl_SubgroupID % kAcross * kOwnWide; }
 
-void store_step(uint stage, uint ahead) {
-  const uint thread = gl_LocalInvocationIndex, base = stage * kStageSize;
+void store_step() {
+  const uint thread = gl_LocalInvocationIndex;
   [[unroll]] for (uint i = 0; i < kAEach; ++i) {
     const uint word = i * kThreads + thread;
     if (kAWords % kThreads != 0 && word >= kAWords) break;
-    tile[base + word_at(word, kAIsAlong, kHigh, kALines, kAPitch)] = a_words[ahead * kAEach + i];
+    tile[word_at(word, kAIsAlong, kHigh, kALines, kAPitch)] = a_words[i];
   }
   [[unroll]] for (uint i = 0; i < kBEach; ++i) {
     const uint word = i * kThreads + thread;
     if (kBWords % kThreads != 0 && word >= kBWords) break;
-    tile[base + kBAt + word_at(word, kBIsAlong, kWide, kBLines, kBPitch)] = b_words[ahead * kBEach + i];
+    tile[kBAt + word_at(word, kBIsAlong, kWide, kBLines, kBPitch)] = b_words[i];
   }
 }
 
@@ -70,85 +67,43 @@ uint matrix_at(uint base, bool along, uint first, uint k, uint lines, uint pitch
                        : k * pitch + first / kWord);
 }
 
-void load_a(uint set, uint i, uint stage, uint k) {
-  const uint at = matrix_at(stage * kStageSize, kAIsAlong, own_row() + i * kM, k, kALines, kAPitch);
+void load_a(uint i, uint k) {
+  const uint at = matrix_at(0, kAIsAlong, own_row() + i * kM, k, kALines, kAPitch);
   if (kAIsAlong)
-    coopMatLoad(a_matrices[set * kTall + i], tile, at, kAPitch, gl_CooperativeMatrixLayoutRowMajor);
+    coopMatLoad(a_matrices[i], tile, at, kAPitch, gl_CooperativeMatrixLayoutRowMajor);
   else
-    coopMatLoad(a_matrices[set * kTall + i], tile, at, kAPitch, gl_CooperativeMatrixLayoutColumnMajor);
+    coopMatLoad(a_matrices[i], tile, at, kAPitch, gl_CooperativeMatrixLayoutColumnMajor);
 }
 
-void load_b(uint set, uint j, uint stage, uint k) {
-  const uint at = matrix_at(stage * kStageSize + kBAt, kBIsAlong, own_column() + j * kN, k, kBLines, kBPitch);
+void load_b(uint j, uint k) {
+  const uint at = matrix_at(kBAt, kBIsAlong, own_column() + j * kN, k, kBLines, kBPitch);
   if (kBIsAlong)
-    coopMatLoad(b_matrices[set * kBroad + j], tile, at, kBPitch, gl_CooperativeMatrixLayoutColumnMajor);
+    coopMatLoad(b_matrices[j], tile, at, kBPitch, gl_CooperativeMatrixLayoutColumnMajor);
   else
-    coopMatLoad(b_matrices[set * kBroad + j], tile, at, kBPitch, gl_CooperativeMatrixLayoutRowMajor);
+    coopMatLoad(b_matrices[j], tile, at, kBPitch, gl_CooperativeMatrixLayoutRowMajor);
 }
 
-void load_matrices(uint set, uint stage, uint k) {
-  [[unroll]] for (uint i = 0; i < kTall; ++i) load_a(set, i, stage, k);
-  [[unroll]] for (uint j = 0; j < kBroad; ++j) load_b(set, j, stage, k);
-}
-
-void add_products(uint set) {
-  [[unroll]] for (uint j = 0; j < kBroad; ++j)
-    [[unroll]] for (uint i = 0; i < kTall; ++i)
-      sums[j * kTall + i] =
-          coopMatMulAdd(a_matrices[set * kTall + i], b_matrices[set * kBroad + j], sums[j * kTall + i]);
-}
-
-// Multiplies what lies in a stage. `turn` is 0 or 1, the parity of the step; the first matrices of an early
-// step are there already, and those of the next stage are read.
-void multiply_step(uint stage, uint next_stage, uint turn) {
+// Multiplies the step that lies in shared memory.
+void multiply_step() {
   [[unroll]] for (uint s = 0; s < kProducts; ++s) {
-    const uint set = kEarly != 0 ? (turn * kProducts + s) % 2 : 0;
-    if (kEarly == 0)
-      load_matrices(0, stage, s * kK);
-    else if (s + 1 < kProducts)
-      load_matrices(1 - set, stage, (s + 1) * kK);
-    else
-      load_matrices(1 - set, next_stage, 0);
-    add_products(set);
+    [[unroll]] for (uint i = 0; i < kTall; ++i) load_a(i, s * kK);
+    [[unroll]] for (uint j = 0; j < kBroad; ++j) load_b(j, s * kK);
+    [[unroll]] for (uint j = 0; j < kBroad; ++j)
+      [[unroll]] for (uint i = 0; i < kTall; ++i)
+        sums[j * kTall + i] = coopMatMulAdd(a_matrices[i], b_matrices[j], sums[j * kTall + i]);
   }
-}
-
-uint stage_behind(uint stage) { return stage + 1 == kStages ? 0 : stage + 1; }
-
-const uint kFilled = kStages == 1 ? 1 : kStages - 1;  // steps that lie in shared memory before one is done
-uint multiplied, filling;                             // the stage that is multiplied, and the one to fill
-
-// `turn` is the parity of the step, and a constant: registers have no indices. What is on its way in
-// registers arrives while the step is multiplied.
-void make_step(uint step, uint turn) {
-  barrier();  // the stage is there, and all subgroups have multiplied what is replaced below
-  load_step((turn + kAhead - 1) % kAhead, step + kFilled + kAhead - 1);
-  multiply_step(multiplied, stage_behind(multiplied), turn);
-  if (kStages == 1) barrier();
-  store_step(filling, turn % kAhead);
-  multiplied = stage_behind(multiplied), filling = stage_behind(filling);
 }
 
 void multiply_all() {
-  [[unroll]] for (uint step = 0; step < kFilled; ++step) {
-    load_step(0, step);
-    store_step(step, 0);
+  load_step(0);
+  store_step();
+  for (uint step = 1; step <= steps; ++step) {
+    barrier();  // the step before is there
+    load_step(step);
+    multiply_step();
+    barrier();  // all subgroups have multiplied it
+    store_step();
   }
-  if (kAhead == 2) load_step(0, kFilled);
-  if (kEarly != 0) {
-    barrier();
-    load_matrices(0, 0, 0);
-  }
-  multiplied = 0, filling = kStages - 1;
-  if (kAhead == 1 && kEarly == 0) {  // the same registers in every step
-    for (uint step = 0; step < steps; ++step) make_step(step, 0);
-    return;
-  }
-  for (uint step = 0; step + 1 < steps; step += 2) {
-    make_step(step, 0);
-    make_step(step + 1, 1);
-  }
-  if (steps % 2 != 0) make_step(steps - 1, 0);
 }
 
 // The tile of this group. Groups that run at the same time make tiles of p.band rows of tiles, one column

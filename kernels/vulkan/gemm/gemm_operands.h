@@ -17,9 +17,6 @@ layout(constant_id = 5) const uint kBTurned = 0;
 layout(constant_id = 6) const uint kYType = 0;
 layout(constant_id = 7) const uint kWhole = 0;
 layout(constant_id = 8) const uint kStep = 32;
-layout(constant_id = 9) const uint kStages = 2;
-layout(constant_id = 10) const uint kAhead = 1;
-layout(constant_id = 11) const uint kEarly = 0;
 layout(push_constant, scalar) uniform Push { GemmBlock p; };
 
 GRETA_ABI_BUFFER(uvec4, uvec4, 16)
@@ -33,7 +30,7 @@ const uint kALines = kHigh / kAFold, kBLines = kWide / kBFold;  // rows of share
 const uint kAPitch = kAIsAlong ? kAFold * kAlong + 1 : kHigh / kWord + 1;
 const uint kBPitch = kBIsAlong ? kBFold * kAlong + 1 : kWide / kWord + 1;
 const uint kBAt = (kAIsAlong ? kALines : kStep) * kAPitch;  // where B's tile stands behind A's
-const uint kStageSize = kBAt + (kBIsAlong ? kBLines : kStep) * kBPitch;
+const uint kStepSize = kBAt + (kBIsAlong ? kBLines : kStep) * kBPitch;
 
 const uint kAWords = kHigh * kAlong, kBWords = kWide * kAlong;
 const uint kAEach = (kAWords + kThreads - 1) / kThreads, kBEach = (kBWords + kThreads - 1) / kThreads;
@@ -42,7 +39,7 @@ uint first_row, first_column;  // of the tile in y
 uint64_t a_from, b_from;       // what the first step brings
 uint steps;
 bool a_has_words, b_has_words; // rows begin at multiples of 16 bytes
-uvec4 a_words[kAhead * kAEach], b_words[kAhead * kBEach];
+uvec4 a_words[kAEach], b_words[kBEach];
 
 // Which line of the operand in memory a word belongs to, and at which value of the line it begins: counted
 // from the tile's first line and value.
@@ -68,9 +65,9 @@ uvec4 load_some(uint64_t from, uint at, uint left, bool has_words) {
 
 uint left_of(uint all, uint first) { return all - min(all, first); }
 
-// Brings a step to the registers of set `ahead`. Steps behind the last one bring what is not multiplied,
-// since a branch around the loads would let the driver wait for them at its end.
-void load_step(uint ahead, uint step) {
+// Brings a step to registers. Steps behind the last one bring what is not multiplied, since a branch around
+// the loads would let the driver wait for them at its end.
+void load_step(uint step) {
   const uint thread = gl_LocalInvocationIndex, k = step * kStep;
   const uint64_t inside_step = min(step, steps - 1);
   const uint64_t a = a_from + inside_step * (kAIsAlong ? kStep : kStep * p.a_stride) * 2;
@@ -79,22 +76,22 @@ void load_step(uint ahead, uint step) {
     const uint word = i * kThreads + thread, line = line_of(word, kAIsAlong, kHigh),
                place = place_of(word, kAIsAlong, kHigh), at = line * p.a_stride + place;
     if (kWhole != 0) {
-      a_words[ahead * kAEach + i] = uvec4_address(a).at[at / kWord];
+      a_words[i] = uvec4_address(a).at[at / kWord];
     } else {
       const bool inside = kAIsAlong ? first_row + line < p.m : k + line < p.k;
       const uint left = kAIsAlong ? left_of(p.k, k + place) : left_of(p.m, first_row + place);
-      a_words[ahead * kAEach + i] = load_some(a, at, inside ? left : 0, a_has_words);
+      a_words[i] = load_some(a, at, inside ? left : 0, a_has_words);
     }
   }
   [[unroll]] for (uint i = 0; i < kBEach; ++i) {
     const uint word = i * kThreads + thread, line = line_of(word, kBIsAlong, kWide),
                place = place_of(word, kBIsAlong, kWide), at = line * p.b_stride + place;
     if (kWhole != 0) {
-      b_words[ahead * kBEach + i] = uvec4_address(b).at[at / kWord];
+      b_words[i] = uvec4_address(b).at[at / kWord];
     } else {
       const bool inside = kBIsAlong ? first_column + line < p.n : k + line < p.k;
       const uint left = kBIsAlong ? left_of(p.k, k + place) : left_of(p.n, first_column + place);
-      b_words[ahead * kBEach + i] = load_some(b, at, inside ? left : 0, b_has_words);
+      b_words[i] = load_some(b, at, inside ? left : 0, b_has_words);
     }
   }
 }

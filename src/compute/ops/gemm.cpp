@@ -68,21 +68,18 @@ static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t, 
   out[2] = g.batch;
 }
 
-// One stage was fastest on an H100: 296 TFLOP/s of 8192 cubed with 32 columns at a time, 244 with 64; of 1024
-// cubed 155 with 64 columns and tiles of 128 x 64. With two stages it was 170.
-static GemmSchedule schedule_of(const Call::Gemm& g, const KernelRow& row) {
-  if (g.schedule.step) return g.schedule;
-  if (row.arithmetic == Arithmetic::Lanes) return {16, 1, 1, 0, 1};  // gemm_tiles.comp
-  GemmSchedule made = {row.tile * row.tile_tokens < 128 * 128 ? 64u : 32u, 1, 1, 0, 0};
-  made.band = std::max(kBandRows / row.tile, 1u);
-  return made;
+// Columns of A that are brought at a time. On an H100 8192 cubed ran at 296 TFLOP/s with 32 columns and at 244
+// with 64; 1024 cubed at 155 with 64 columns and tiles of 128 x 64.
+static uint32_t step_of(const KernelRow& row) {
+  if (row.arithmetic == Arithmetic::Lanes) return 16;  // gemm_tiles.comp
+  return row.tile * row.tile_tokens < 128 * 128 ? 64 : 32;
 }
 
-static bool is_whole(const Call::Gemm& g, const KernelRow& row, const GemmSchedule& schedule) {
+static bool is_whole(const Call::Gemm& g, const KernelRow& row) {
   const auto starts_words = [](uint32_t stride, uint32_t batch, uint64_t bytes) {
     return stride * bytes % 16 == 0 && batch * bytes % 16 == 0;
   };
-  return g.m % row.tile == 0 && g.n % row.tile_tokens == 0 && g.k % schedule.step == 0 &&
+  return g.m % row.tile == 0 && g.n % row.tile_tokens == 0 && g.k % step_of(row) == 0 &&
          starts_words(g.a_stride, g.a_batch, value_bytes(g.type)) &&
          starts_words(g.b_stride, g.b_batch, value_bytes(g.type)) &&
          starts_words(g.y_stride, g.y_batch, value_bytes(g.y_type));
@@ -91,7 +88,6 @@ static bool is_whole(const Call::Gemm& g, const KernelRow& row, const GemmSchedu
 static void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   const Call& call = calls[0];
   const Call::Gemm& g = call.gemm;
-  const GemmSchedule schedule = schedule_of(g, row);
   GemmBlock block = {};
   block.a = call.slot[kX].address();
   block.b = call.slot[kX2].address();
@@ -103,9 +99,9 @@ static void pack(std::span<const Call> calls, const KernelRow& row, Launch* out)
   block.type = g.type, block.y_type = g.y_type;
   block.a_turned = g.a_turned, block.b_turned = g.b_turned;
   block.tile = row.tile, block.tile_tokens = row.tile_tokens;
-  block.whole = is_whole(g, row, schedule);
-  block.step = schedule.step, block.stages = schedule.stages, block.ahead = schedule.ahead;
-  block.early = schedule.early, block.band = schedule.band;
+  block.whole = is_whole(g, row);
+  block.step = step_of(row);
+  block.band = row.arithmetic == Arithmetic::Lanes ? 1 : std::max(kBandRows / row.tile, 1u);
   out->set_block(block);
   out->read(call.slot[kX]);
   out->read(call.slot[kX2]);

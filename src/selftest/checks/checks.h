@@ -48,6 +48,5 @@ void check_scan_of_not_finite(Rig& rig);
 void check_sum(Rig& rig);
 void check_products(Rig& rig);
 void check_gemm(Rig& rig);
-void check_gemm_schedules(Rig& rig);  // those that a plan has elsewhere
 
 }  // namespace greta::selftest

@@ -199,29 +199,4 @@ void check_gemm(Rig& rig) {
   rig.require_all_run(Op::Gemm);
 }
 
-// Of the rows with matrices the one with the smallest tile: what large tiles do on a GPU, with room for it on
-// any device.
-void check_gemm_schedules(Rig& rig) {
-  Random random(44);
-  constexpr GemmSchedule kSchedules[] = {
-      {16, 1, 1, 0, 1}, {16, 2, 1, 0, 3}, {16, 2, 2, 0, 2}, {16, 3, 1, 1, 1}, {16, 3, 2, 1, 4},
-      {16, 3, 2, 0, 1}, {32, 1, 2, 0, 1}, {32, 2, 2, 0, 2}, {32, 3, 1, 1, 1}, {64, 1, 1, 0, 1}};
-  constexpr uint32_t kColumns[] = {192, 77, 16, 80};
-  uint32_t turn = 0;
-  for (const GemmSchedule& schedule : kSchedules) {
-    const uint32_t k = kColumns[turn % 4];
-    const Case each = {192, 256, k, {turn % 3 == 1, turn % 3 != 0}, k % 2};
-    ++turn;
-    GemmCase one(rig, each, kGemmF16, kGemmF32, random);
-    const KernelRow* smallest = nullptr;
-    for (const KernelRow* row : rig.rows({&one.call(), 1}, 1))
-      if (row->arithmetic != Arithmetic::Lanes &&
-          (!smallest || row->tile * row->tile_tokens < smallest->tile * smallest->tile_tokens))
-        smallest = row;
-    one.call().gemm.schedule = schedule;
-    if (smallest) one.run(*smallest);
-    rig.reset();
-  }
-}
-
 }  // namespace greta::selftest
