@@ -96,11 +96,15 @@ planning="src/graph src/tune src/engine/executor src/engine/model models"
 # Oracles and the fixtures of tests:
 checking="src/selftest tests/ops tests/support"
 
-# One build for two stages: tests run in it, and fuzzers are guided by what the library alone does.
+# One build for two stages: tests run in it, and fuzzers are guided by what the library alone does. Code of GPUs
+# is not sanitized, so it is that of the release build; where there is none, one target for each size of wave
+# is enough.
 # configure_sanitized [CMAKE OPTION...]
 configure_sanitized() {
   tools_to_build
   tools_to_test
   need clang-19 libclang-rt-19-dev
-  cmake --preset fuzz -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "$@" || die "cmake --preset fuzz"
+  local code=-DGRETA_GPU_CODE=$PWD/build/release
+  [ -f build/release/generated/hip_kernels.tsv ] || code="-DGRETA_HIP_TARGETS=gfx942;gfx1100"
+  cmake --preset fuzz -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "$code" "$@" || die "cmake --preset fuzz"
 }

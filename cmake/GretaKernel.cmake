@@ -361,7 +361,8 @@ endfunction()
 
 # GPU: adds `file`, which a custom command of this folder makes, to the object library as packed bytes
 # between the symbols NAME and NAME_end. A backend unpacks them when it loads a kernel
-# (platform/files/packed.h).
+# (platform/files/packed.h). What GRETA_GPU_CODE has of it is copied, and nothing is compiled for it.
+set(GRETA_GPU_CODE "" CACHE PATH "A build folder of the same sources whose GPU code is used, for a second build")
 function(greta_embed_code name file)
   greta_kernel_library(library)
   get_property(there DIRECTORY PROPERTY GRETA_EMBEDDED_${library})
@@ -371,8 +372,15 @@ function(greta_embed_code name file)
   if(NOT name IN_LIST there)
     set_property(DIRECTORY APPEND PROPERTY GRETA_EMBEDDED_${library} ${name})
     set(packed "${CMAKE_CURRENT_BINARY_DIR}/${name}.packed")
-    add_custom_command(OUTPUT "${packed}" COMMAND greta_pack "${file}" "${packed}"
-      DEPENDS greta_pack "${file}" VERBATIM)
+    cmake_path(RELATIVE_PATH packed BASE_DIRECTORY "${PROJECT_BINARY_DIR}" OUTPUT_VARIABLE made)
+    set(made "${GRETA_GPU_CODE}/${made}")
+    if(GRETA_GPU_CODE AND EXISTS "${made}")
+      add_custom_command(OUTPUT "${packed}" COMMAND "${CMAKE_COMMAND}" -E copy "${made}" "${packed}"
+        DEPENDS "${made}" VERBATIM)
+    else()
+      add_custom_command(OUTPUT "${packed}" COMMAND greta_pack "${file}" "${packed}"
+        DEPENDS greta_pack "${file}" VERBATIM)
+    endif()
   endif()
 endfunction()
 

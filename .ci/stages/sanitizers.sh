@@ -44,9 +44,7 @@ stage_sanitizers() {
   [[ $folders = *";spike"* ]] || without+='|^spike'
   # The package of Python runs over a sanitized libgreta.so (tests/python/sanitized.cmake).
   [[ $folders = *";python"* ]] && shared=ON || without+='|^python'
-  # Code of GPUs is not sanitized: one target for each size of wave is enough.
-  configure_sanitized "-DGRETA_TEST_FOLDERS=${folders#;}" "-DGRETA_HIP_TARGETS=gfx942;gfx1100" \
-    -DGRETA_SHARED=$shared
+  configure_sanitized "-DGRETA_TEST_FOLDERS=${folders#;}" -DGRETA_SHARED=$shared
   cmake --build build/fuzz -j "$(job_count)"
   echo "tests in the folders ${folders#;}"
   ctest --preset fuzz -j "$(job_count)" -E "$without"
