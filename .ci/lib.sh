@@ -96,9 +96,9 @@ planning="src/graph src/tune src/engine/executor src/engine/model models"
 # Oracles and the fixtures of tests:
 checking="src/selftest tests/ops tests/support"
 
-# One build for two stages: tests run in it, and fuzzers are guided by what the library alone does. Code of GPUs
-# is not sanitized, so it is that of the release build; where there is none, one target for each size of wave
-# is enough.
+# One build for two stages: tests run in it, and fuzzers are guided by what the library alone does. Code of
+# GPUs is not sanitized, so it is that of the release build; where there is none, one target for each size of
+# wave is enough.
 # configure_sanitized [CMAKE OPTION...]
 configure_sanitized() {
   tools_to_build

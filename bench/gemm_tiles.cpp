@@ -5,9 +5,9 @@
 // the default), perf (also tall and wide ones, 10 rounds), verify (as standard, 12 rounds). --tiles also
 // times other tiles and groups than a plan's; --only those whose description has this text.
 //
-// A line is CSV: m, n, k, kernel, tile/threads/step/band (GemmBlock in kernels/abi/gemm.h), us, TFLOP/s, NMSE,
-// what a plan runs. Each launch waits for the one before. Operands stay where they are, so small ones are read from a
-// cache.
+// A line is CSV: m, n, k, kernel, tile/threads/step/band (GemmBlock in kernels/abi/gemm.h), us, TFLOP/s,
+// NMSE, what a plan runs. Each launch waits for the one before. Operands stay where they are, so small ones
+// are read from a cache.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -137,8 +137,8 @@ class Bench {
     make_launch({&call_, 1}, row, 1, &device_->info(), &launch);
     GemmBlock block;
     memcpy(&block, launch.block, sizeof block);
-    snprintf(text, sizeof text, "%ux%u/%u/%u/%u", row.tile, row.tile_tokens, row.code.group_size[0], block.step,
-             block.band);
+    snprintf(text, sizeof text, "%ux%u/%u/%u/%u", row.tile, row.tile_tokens, row.code.group_size[0],
+             block.step, block.band);
     if (!strstr(text, options_.only.c_str())) return;
     printf("%u,%u,%u,%s,%s,", size.m, size.n, size.k, row.name, text);
     fflush(stdout);

@@ -362,7 +362,7 @@ endfunction()
 # GPU: adds `file`, which a custom command of this folder makes, to the object library as packed bytes
 # between the symbols NAME and NAME_end. A backend unpacks them when it loads a kernel
 # (platform/files/packed.h). What GRETA_GPU_CODE has of it is copied, and nothing is compiled for it.
-set(GRETA_GPU_CODE "" CACHE PATH "A build folder of the same sources whose GPU code is used, for a second build")
+set(GRETA_GPU_CODE "" CACHE PATH "A build folder of the same sources whose GPU code is used here too")
 function(greta_embed_code name file)
   greta_kernel_library(library)
   get_property(there DIRECTORY PROPERTY GRETA_EMBEDDED_${library})

@@ -4,7 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include "platform/machine/pages.h"
 #include "runtime/device.h"
 
 namespace greta {

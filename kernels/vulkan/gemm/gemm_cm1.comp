@@ -7,8 +7,8 @@
 //   moves   A once for each tile of columns, B once for each tile of rows, y once; twice with beta
 // The argument block is GemmBlock in kernels/abi/gemm.h.
 //
-// A step is loaded to registers while the one before is multiplied, and then takes its place in shared memory.
-// Room for two and three steps there was slower (docs/experiments/compute.md).
+// A step is loaded to registers while the one before is multiplied, and then takes its place in shared
+// memory. Room for two and three steps there was slower (docs/experiments/compute.md).
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require

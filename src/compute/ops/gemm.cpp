@@ -68,8 +68,8 @@ static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t, 
   out[2] = g.batch;
 }
 
-// Columns of A that are brought at a time. On an H100 8192 cubed ran at 296 TFLOP/s with 32 columns and at 244
-// with 64; 1024 cubed at 155 with 64 columns and tiles of 128 x 64.
+// Columns of A that are brought at a time. On an H100 8192 cubed ran at 296 TFLOP/s with 32 columns and at
+// 244 with 64; 1024 cubed at 155 with 64 columns and tiles of 128 x 64.
 static uint32_t step_of(const KernelRow& row) {
   if (row.arithmetic == Arithmetic::Lanes) return 16;  // gemm_tiles.comp
   return row.tile * row.tile_tokens < 128 * 128 ? 64 : 32;
