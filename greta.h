@@ -468,9 +468,9 @@ typedef struct greta_unused {
 
 /* Lists what a model made from this file would not use, with the reason: tensors, keys under the prefix of
  * the architecture, and other keys that would change what is computed. Everything else is used, or says
- * nothing about the computation. No weight is read. The call gives GRETA_ERROR_UNSUPPORTED for an
- * architecture that this version does not run, and GRETA_ERROR_FILE where sizes in the file are missing or
- * wrong.
+ * nothing about the computation. No weight is read. GRETA_ERROR_FILE: sizes are missing or wrong.
+ * GRETA_ERROR_UNSUPPORTED: the architecture is not known. Then it lists, with "*" for the layer, what the
+ * nearest known one, which the error names, has no use for, and which tensors the file lacks for that one.
  *
  * on_unused  receives each such key, then each such tensor, in the order of the file; a non-zero return value
  *            stops the call with GRETA_ERROR_CANCELLED

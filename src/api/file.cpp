@@ -1,4 +1,6 @@
 // The functions of greta.h for files and tokenizers.
+#include <set>
+
 #include "api/handles.h"
 
 using namespace greta;
@@ -104,21 +106,58 @@ greta_status greta_file_metadata(const greta_file* file, uint64_t index, const c
   });
 }
 
+namespace {
+
+// A part of a file for the callback of an audit.
+struct AuditPart {
+  greta_unused_verdict verdict;
+  bool tensor;
+  std::string name;
+  const char* reason;
+};
+
+std::vector<AuditPart> differences(const Nearest& nearest) {
+  std::vector<AuditPart> parts;
+  const auto add = [&](const std::set<std::string>& names, bool tensor, const char* reason) {
+    for (const std::string& name : names) parts.push_back({GRETA_UNUSED_REFUSED, tensor, name, reason});
+  };
+  add(nearest.unused_keys, false, "the nearest known architecture does not read it");
+  add(nearest.unused_tensors, true, "the nearest known architecture has no use for it");
+  add(nearest.lacking_tensors, true, "the nearest known architecture needs it, and the file lacks it");
+  return parts;
+}
+
+// Of an unknown architecture: how the file differs from the nearest known one, and a failure.
+Status read_audit(const Gguf& gguf, std::vector<AuditPart>* out) {
+  std::vector<UnusedPart> parts;
+  std::string_view name;
+  const Arch* arch = nullptr;
+  GRETA_TRY(gguf.get_string("general.architecture", &name));
+  if (!name.empty() && !find_arch(name, &arch).ok())
+    *out = differences(nearest_arch(gguf, std::string(name)));
+  GRETA_TRY(audit_file(gguf, &parts));
+  for (const UnusedPart& part : parts)
+    out->push_back({greta_unused_verdict(part.verdict), part.tensor, std::string(part.name), part.reason});
+  return {};
+}
+
+}  // namespace
+
 greta_status greta_file_audit(const greta_file* file,
                               int (*on_unused)(void* user, const greta_unused* unused), void* user) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(file, "file"));
     if (!on_unused) return fail(Code::Argument, "on_unused is NULL");
-    std::vector<UnusedPart> parts;
-    GRETA_TRY(audit_file(file->gguf, &parts));
-    for (const UnusedPart& part : parts) {
-      const std::string name(part.name);
-      const greta_unused unused = {
-          sizeof unused, greta_unused_verdict(part.verdict), part.tensor, 0, name.c_str(), part.reason};
+    std::vector<AuditPart> parts;
+    const Status status = read_audit(file->gguf, &parts);
+    const std::string text = status.ok() ? "" : error_text();  // the callback may have failures of its own
+    for (const AuditPart& part : parts) {
+      const greta_unused unused = {sizeof unused,     part.verdict, part.tensor, 0,
+                                   part.name.c_str(), part.reason};
       if (call_back("on_unused", [&] { return on_unused(user, &unused); }))
-        return fail(Code::Cancelled, "the callback stopped the audit at %s", name.c_str());
+        return fail(Code::Cancelled, "the callback stopped the audit at %s", part.name.c_str());
     }
-    return {};
+    return status.ok() ? status : fail(status.code, "%s", text.c_str());
   });
 }
 

@@ -5,6 +5,7 @@
 #include "engine/executor/explain.h"
 #include "engine/executor/place.h"
 #include "engine/model/model.h"
+#include "engine/model/nearest_arch.h"
 #include "engine/sampling/sampler.h"
 #include "engine/serve/service.h"
 #include "engine/session/chat.h"

@@ -117,6 +117,31 @@ TEST_CASE("audit: a callback that stops gets no further part", "[api][file]") {
   }
 }
 
+TEST_CASE("audit: of an architecture nobody knows, how the file differs from the nearest known one",
+          "[api][file]") {
+  ModelFile model = with_unused_parts();
+  set_text("general.architecture", "stranger")(model);
+  for (ModelFile::Value& value : model.values)
+    if (value.key.starts_with("llama.")) value.key = "stranger." + value.key.substr(6);
+  model.drop_tensor("blk.1.ffn_norm.weight");
+  AuditedFile file(write_model(model));
+  REQUIRE(file.audit() == GRETA_ERROR_UNSUPPORTED);
+  CHECK_THAT(greta_error_text(),
+             ContainsSubstring("\"stranger\" is not one of those this build runs; nearest by its "));
+  std::string told;
+  for (const Unused& part : file.unused) {
+    CHECK(part.verdict == GRETA_UNUSED_REFUSED);
+    told += std::string(part.tensor ? "tensor " : "key ") + part.name + ": " + part.reason + "\n";
+  }
+  CHECK(told ==
+        "key stranger.a_key_of_tomorrow: the nearest known architecture does not read it\n"
+        "key stranger.embedding_length_out: the nearest known architecture does not read it\n"
+        "tensor blk.*.a_tensor_of_tomorrow: the nearest known architecture has no use for it\n"
+        "tensor blk.*.ffn_norm.weight: the nearest known architecture needs it, and the file lacks it\n");
+  file.stop_at = 0;
+  CHECK(file.audit() == GRETA_ERROR_CANCELLED);
+}
+
 TEST_CASE("audit: NULL, an older source, a callback that throws, a file that is no model",
           "[api][file][misuse]") {
   AuditedFile file(write_model(with_unused_parts()), offsetof(greta_source, map));

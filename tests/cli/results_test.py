@@ -168,6 +168,17 @@ class Info(Folder):
         for word in ("version        3", "general.architecture", "token_embd.weight", "memory plan", "total"):
             self.assertIn(word, out)
 
+    def test_of_an_unknown_architecture_the_nearest_one_and_what_differs_is_told(self):
+        path = self.folder / "stranger.gguf"
+        renamed = pathlib.Path(MODEL).read_bytes().replace(b"llama", b"lamma").replace(b"blk.0.ffn_norm", b"blk.0.ffn_nerm")
+        path.write_bytes(renamed)
+        out = self.out("info", "-v", "-m", path)
+        self.assertIn('architecture "lamma" is not one of those this build runs; nearest by its tensors: ', out)
+        self.assertRegex(out, r"differs        2\n"
+                              r"  blk\.\*\.ffn_nerm\.weight +tensor   refused  the nearest known architecture has no use for it\n"
+                              r"  blk\.\*\.ffn_norm\.weight +tensor   refused  the nearest known architecture needs it, and ")
+        self.assertNotIn("differs ", self.out("info", "-m", path))
+
     def test_json(self):
         info = json.loads(self.out("info", "--json"))
         self.assertEqual(info["version"], 3)

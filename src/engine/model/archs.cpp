@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/model/file_audit.h"
+#include "engine/model/nearest_arch.h"
 
 namespace greta {
 
@@ -17,46 +18,50 @@ static const Arch* const kArchs[] = {
 #undef ARCH
 };
 
-Status find_arch(std::string_view name, const Arch** out) {
+static std::string known_names() {
   std::string known;
-  for (const Arch* arch : kArchs) {
+  for (const Arch* arch : kArchs) known += std::string(known.empty() ? "" : ", ") + arch->name;
+  return known;
+}
+
+Status find_arch(std::string_view name, const Arch** out) {
+  for (const Arch* arch : kArchs)
     if (name == arch->name) return *out = arch, Status{};
-    known += known.empty() ? "" : ", ";
-    known += arch->name;
-  }
   return fail(Code::Unsupported, "architecture \"%.*s\" is not one of those this build runs: %s",
-              int(name.size()), name.data(), known.c_str());
+              int(name.size()), name.data(), known_names().c_str());
 }
 
 namespace {
 
 using Names = std::set<std::string>;
 
-// How a file would be read as one of a known architecture.
-struct Likeness {
-  const Arch* arch = nullptr;
-  Names unused_tensors, lacking_tensors, unused_keys;  // names of layers have "*" for the layer
-  size_t differences() const { return unused_tensors.size() + lacking_tensors.size() + unused_keys.size(); }
-  bool differs_like(const Likeness& other) const {
-    return unused_tensors == other.unused_tensors && lacking_tensors == other.lacking_tensors &&
-           unused_keys == other.unused_keys;
-  }
-};
+size_t differences(const Nearest& likeness) {
+  return likeness.unused_tensors.size() + likeness.lacking_tensors.size() + likeness.unused_keys.size();
+}
+bool differ_alike(const Nearest& a, const Nearest& b) {
+  return a.unused_tensors == b.unused_tensors && a.lacking_tensors == b.lacking_tensors &&
+         a.unused_keys == b.unused_keys;
+}
 
-// A tensor's name with "*" for the layer.
+// A tensor's name with "*" for the layer, and for every other part that is a number.
 std::string any_layer(const std::string& name) {
-  const size_t end = name.starts_with("blk.") ? name.find('.', 4) : name.npos;
-  return end == name.npos ? name : "blk.*" + name.substr(end);
+  std::string out;
+  for (size_t begin = 0, end = 0; begin <= name.size(); begin = end + 1) {
+    end = std::min(name.find('.', begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    const bool number = part.find_first_not_of("0123456789") == part.npos && !part.empty();
+    out += (begin ? "." : "") + (number || part == "%u" ? "*" : part);
+  }
+  return out;
 }
 
 // Reads a file, whose architecture is called `name`, as one of `known`. False: its sizes do not allow it.
-bool compare(const Gguf& gguf, const Arch& known, const std::string& name, Likeness* out) {
+bool compare(const Gguf& gguf, const Arch& known, const std::string& name, Nearest* out) {
   Arch like = known;
   like.name = name.c_str();
   Shape shape;
   KeysRead keys;
   if (!read_shape(gguf, like, &shape, &keys).ok()) return false;
-  out->arch = &known;
   Weights weights;
   for (const NamedTensor& each : model_tensors(gguf, like, shape, &weights))
     if (!each.wanted.name.optional && !gguf.find_tensor(each.name))
@@ -67,6 +72,24 @@ bool compare(const Gguf& gguf, const Arch& known, const std::string& name, Liken
     part.tensor ? out->unused_tensors.insert(any_layer(part_name)) : out->unused_keys.insert(part_name);
   }
   return true;
+}
+
+// Compares the names of tensors alone, where no architecture has sizes like the file's. What is lacking
+// counts here also where a size would say that there is no such part, and is the same for all that have it.
+void compare_names(const Names& there, const Arch& known, Nearest* out) {
+  static_assert(sizeof(TensorNames) % sizeof(TensorName) == 0);  // it has names alone
+  const TensorNames& tensors = known.tensors;
+  const auto* names = reinterpret_cast<const TensorName*>(&tensors);
+  Names all;
+  for (size_t i = 0; i < sizeof(TensorNames) / sizeof(TensorName); ++i) {
+    const bool latent = &names[i] >= &tensors.query_down && &names[i] <= &tensors.key_value_up;
+    if (!names[i].text || (latent && !known.latent)) continue;
+    const std::string name = any_layer(names[i].text);
+    all.insert(name);
+    if (!names[i].optional && !there.contains(name)) out->lacking_tensors.insert(name);
+  }
+  for (const std::string& name : there)
+    if (!all.contains(name)) out->unused_tensors.insert(name);
 }
 
 // The first few of the names.
@@ -86,38 +109,55 @@ void add_part(const char* what, const Names& names, std::string* text) {
 }
 
 // Says which known architectures are nearest by their tensors, and how they differ.
-std::string nearest(const Gguf& gguf, const std::string& name) {
-  std::vector<Likeness> best;  // all of the same differences
-  for (const Arch* arch : kArchs) {
-    Likeness likeness;
-    if (!compare(gguf, *arch, name, &likeness)) continue;
-    if (!best.empty() && likeness.differences() > best[0].differences()) continue;
-    if (!best.empty() && !likeness.differs_like(best[0])) best.clear();
-    best.push_back(std::move(likeness));
-  }
-  if (best.empty()) return "no known architecture has sizes like its own";
+std::string nearest_text(const Nearest& nearest) {
   Names names;
-  for (const Likeness& each : best) names.insert(each.arch->name);
-  const std::string text = "nearest by its tensors: " + some_of(names);
+  for (const Arch* arch : nearest.archs) names.insert(arch->name);
+  const std::string text =
+      (nearest.by_size ? "nearest by its tensors: "
+                       : "no known architecture has sizes like its own; nearest by the names of "
+                         "its tensors: ") +
+      some_of(names);
   std::string parts;
-  add_part(" tensors that it has no use for, ", best[0].unused_tensors, &parts);
-  add_part(" tensors that it would lack, ", best[0].lacking_tensors, &parts);
-  add_part(" keys that it does not read, ", best[0].unused_keys, &parts);
-  if (parts.empty()) return text + ", with the same tensors and keys";
+  add_part(" tensors that it has no use for, ", nearest.unused_tensors, &parts);
+  add_part(" tensors that it would lack, ", nearest.lacking_tensors, &parts);
+  add_part(" keys that it does not read, ", nearest.unused_keys, &parts);
+  if (parts.empty()) return text + (nearest.by_size ? ", with the same tensors and keys" : "");
   parts.pop_back();
   return text + ";" + parts;
 }
 
 }  // namespace
 
+Nearest nearest_arch(const Gguf& gguf, const std::string& name) {
+  Nearest best;  // all of the same differences
+  Names there;
+  for (const GgufTensor& tensor : gguf.tensors()) there.insert(any_layer(std::string(tensor.name)));
+  for (const bool by_size : {true, false}) {
+    for (const Arch* arch : kArchs) {
+      Nearest likeness;
+      likeness.by_size = by_size;
+      if (by_size && !compare(gguf, *arch, name, &likeness)) continue;
+      if (!by_size) compare_names(there, *arch, &likeness);
+      if (!best.archs.empty() && differences(likeness) > differences(best)) continue;
+      if (!best.archs.empty() && differ_alike(likeness, best)) likeness.archs = std::move(best.archs);
+      likeness.archs.push_back(arch);
+      best = std::move(likeness);
+    }
+    if (!best.archs.empty()) break;
+  }
+  if (!best.by_size) best.lacking_tensors.clear();
+  return best;
+}
+
 Status file_arch(const Gguf& gguf, const Arch** out) {
   std::string_view name;
   GRETA_TRY(gguf.require("general.architecture"));
   GRETA_TRY(gguf.get_string("general.architecture", &name));
-  const Status status = find_arch(name, out);
-  if (status.ok()) return {};
-  const std::string known = error_text(), near = nearest(gguf, std::string(name));
-  return fail(Code::Unsupported, "%s: %s; %s", gguf.name(), known.c_str(), near.c_str());
+  if (find_arch(name, out).ok()) return {};
+  const std::string near = nearest_text(nearest_arch(gguf, std::string(name)));
+  // The list comes last, since it is what may be cut.
+  return fail(Code::Unsupported, "%s: architecture %s is not one of those this build runs; %s; it runs %s",
+              gguf.name(), Quoted(name).c_str(), near.c_str(), known_names().c_str());
 }
 
 }  // namespace greta

@@ -67,16 +67,21 @@ struct Unused {
   std::string name, reason;
 };
 
-// Gives an empty list for a file that this version cannot run. The memory plan says why.
-std::vector<Unused> read_unused(const greta_file* file) {
-  std::vector<Unused> all;
+struct Audit {
+  bool known = true;          // an architecture that runs, and sizes that can be read
+  std::vector<Unused> parts;  // of an unknown architecture: how the nearest one differs
+};
+
+// The memory plan says why a file cannot be run, and which architecture is nearest.
+Audit read_audit(const greta_file* file) {
+  Audit audit;
   const auto add = [](void* to, const greta_unused* part) {
     static_cast<std::vector<Unused>*>(to)->push_back(
         {part->verdict, part->is_tensor != 0, part->name, part->reason});
     return 0;
   };
-  if (greta_file_audit(file, add, &all) != GRETA_OK) all.clear();
-  return all;
+  audit.known = greta_file_audit(file, add, &audit.parts) == GRETA_OK;
+  return audit;
 }
 
 const char* verdict_text(greta_unused_verdict verdict) {
@@ -85,9 +90,10 @@ const char* verdict_text(greta_unused_verdict verdict) {
                                            : "needless";
 }
 
-std::string unused_text(const std::vector<Unused>& unused) {
-  std::string text = format("\nnot used       %zu\n", unused.size());
-  for (const Unused& part : unused) {
+std::string audit_text(const Audit& audit) {
+  if (!audit.known && audit.parts.empty()) return "";
+  std::string text = format("\n%-14s %zu\n", audit.known ? "not used" : "differs", audit.parts.size());
+  for (const Unused& part : audit.parts) {
     text += format("  %-42s %-8s %-8s %s\n", printable(part.name).c_str(), part.is_tensor ? "tensor" : "key",
                    verdict_text(part.verdict), part.reason.c_str());
   }
@@ -294,7 +300,7 @@ struct Contents {
   uint64_t size_bytes;
   std::vector<Metadata> metadata;
   std::vector<greta_tensor_info> tensors;
-  std::vector<Unused> unused;
+  Audit audit;
   Plan plan;
   std::optional<AdapterFile> adapter;  // then there is no plan
 };
@@ -306,7 +312,7 @@ Contents read_contents(const std::string& path, const greta_file* file, const In
   contents.size_bytes = greta_file_size_bytes(file);
   contents.metadata = read_metadata(file);
   contents.tensors = read_tensors(file);
-  contents.unused = read_unused(file);
+  contents.audit = read_audit(file);
   contents.parts = 1;
   for (const greta_tensor_info& tensor : contents.tensors)
     contents.parts = std::max(contents.parts, tensor.part + 1);
@@ -319,7 +325,7 @@ Contents read_contents(const std::string& path, const greta_file* file, const In
 }
 
 std::string as_text(const Contents& contents) {
-  const auto& [path, version, parts, size, metadata, tensors, unused, plan, adapter] = contents;
+  const auto& [path, version, parts, size, metadata, tensors, audit, plan, adapter] = contents;
   std::string text = format("file           %s\n", printable(path).c_str());
   text += format("version        %u\n", version);
   text += format("size           %llu bytes, %s, in %u part%s\n", static_cast<unsigned long long>(size),
@@ -336,7 +342,7 @@ std::string as_text(const Contents& contents) {
   }
   text += shares_text("bytes by type", bytes_by_type(tensors));
   text += shares_text("bytes by part", bytes_by_part(tensors));
-  if (verbosity() == Verbosity::kVerbose) text += unused_text(unused);
+  if (verbosity() == Verbosity::kVerbose) text += audit_text(audit);
   return text + (adapter ? as_text(*adapter) : plan_text(plan));
 }
 
@@ -363,7 +369,7 @@ Json plan_json(const Plan& made) {
 }
 
 Json as_json(const Contents& contents) {
-  const auto& [path, version, parts, size, metadata, tensors, unused, plan, adapter] = contents;
+  const auto& [path, version, parts, size, metadata, tensors, audit, plan, adapter] = contents;
   Json json = {{"path", path},
                {"version", version},
                {"size_bytes", size},
@@ -388,7 +394,7 @@ Json as_json(const Contents& contents) {
                                {"offset_bytes", tensor.offset_bytes},
                                {"part", tensor.part}});
   }
-  for (const Unused& part : unused) {
+  for (const Unused& part : audit.parts) {
     json["unused"].push_back({{"kind", part.is_tensor ? "tensor" : "key"},
                               {"name", part.name},
                               {"verdict", verdict_text(part.verdict)},
