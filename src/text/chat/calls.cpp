@@ -87,6 +87,8 @@ struct TagForm {
 constexpr TagForm kTagForms[] = {
     {"<function=", ">", "</function>", "<parameter=", ">", "</parameter>", true},
     {"<invoke name=\"", "\">", "</invoke>", "<parameter name=\"", "\">", "</parameter>", false},
+    {"<atem:invoke name=\"", "\">", "</atem:invoke>", "<atem:parameter name=\"", "\">", "</atem:parameter>",
+     false},
     {"<|DSML|invoke name=\"", "\">", "</|DSML|invoke>", "<|DSML|parameter name=\"", "\">",
      "</|DSML|parameter>", false},
     {"<｜DSML｜invoke name=\"", "\">", "</｜DSML｜invoke>", "<｜DSML｜parameter name=\"", "\">",
@@ -223,8 +225,10 @@ CallsRead read_key_value(std::string_view body, const ToolList& tools, std::vect
 
 // ---- a name, then JSON ------------------------------------------------------------------------
 
-// The marks around a name and its arguments, as Mistral, DeepSeek, Kimi and Solar write them.
+// The marks around a name and its arguments, as Mistral, DeepSeek, Kimi, Solar and Hunyuan write them.
 constexpr std::string_view kSeparators[] = {
+    "<tool_call>",
+    "</tool_call>",
     "[TOOL_CALLS]",
     "[CALL_ID]",
     "[ARGS]",
@@ -340,6 +344,12 @@ const Value* ToolList::function(std::string_view name) const {
     if (tool["function"]["name"].as_string() == name)
       return tool["function"].find("name") ? &tool["function"] : nullptr;
   return nullptr;
+}
+
+bool ToolList::may_begin(std::string_view text) const {
+  return std::ranges::any_of(tools_.items(), [&](const Value& tool) {
+    return tool["function"]["name"].as_string().starts_with(text);
+  });
 }
 
 Value ToolList::read(std::string_view tool, std::string_view parameter, std::string_view text) const {

@@ -25,6 +25,7 @@ class ToolList {
   bool empty() const { return tools_.size() == 0; }
   const jinja::Value& value() const { return tools_; }  // undefined if there are none
   bool has(std::string_view name) const { return function(name) != nullptr; }
+  bool may_begin(std::string_view text) const;  // a tool's name begins with this
   // Reads the text of an argument as the schema of the tool's parameter allows.
   jinja::Value read(std::string_view tool, std::string_view parameter, std::string_view text) const;
 

@@ -1,5 +1,6 @@
-// The headers of messages of gpt-oss:
+// The headers of messages of gpt-oss and Muse Glimmer:
 //   <|start|>ROLE to=RECIPIENT<|channel|>NAME <|constrain|>TYPE<|message|>TEXT<|end|>
+//   <|start|>ROLE to=RECIPIENT<|message|>TEXT<|eom|>
 // The recipient may stand behind the channel too. An answer begins within the first header.
 #pragma once
 #include <cstddef>
@@ -11,7 +12,8 @@ namespace greta {
 inline constexpr std::string_view kStart = "<|start|>", kChannel = "<|channel|>", kMessage = "<|message|>",
                                   kConstrain = "<|constrain|>";
 // What ends the text of a message; the last two begin the next header.
-inline constexpr std::string_view kMessageEnds[] = {"<|end|>", "<|return|>", "<|call|>", kStart, kChannel};
+inline constexpr std::string_view kMessageEnds[] = {"<|end|>", "<|return|>", "<|call|>", "<|eom|>",
+                                                    "<|eot|>", kStart,       kChannel};
 
 struct ChannelHeader {
   std::string_view recipient;  // without "functions."; "" if there is none

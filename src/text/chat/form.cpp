@@ -30,6 +30,7 @@ constexpr ChatSection kSections[] = {
     {Kind::Calls, "<function=", "<function=", "</function>", true},              // Qwen 3 Coder, bare
     {Kind::Calls, "<tool_calls>", "<tool_calls>", "</tool_calls>"},              // Apriel
     {Kind::Calls, "<TOOLCALL>", "<TOOLCALL>", "</TOOLCALL>"},                    // Nemotron
+    {Kind::Calls, "<toolcall>", "<toolcall>", "</toolcall>"},                    // Nemotron Mini
     {Kind::Calls, "<seed:tool_call>", "<seed:tool_call>", "</seed:tool_call>"},  // Seed-OSS
     {Kind::Calls, "<minimax:tool_call>", "<minimax:tool_call>", "</minimax:tool_call>"},        // MiniMax
     {Kind::Calls, "<|tools_prefix|>", "<|tools_prefix|>", "<|tools_suffix|>"},                  // Apertus
@@ -39,14 +40,15 @@ constexpr ChatSection kSections[] = {
     {Kind::Calls, "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"},  // DeepSeek
     {Kind::Calls, "｜DSML｜", "<｜DSML｜function_calls>", "</｜DSML｜function_calls>"},  // DeepSeek V3.2
     {Kind::Calls, "<|tool_calls_section_begin|>", "<|tool_calls_section_begin|>",
-     "<|tool_calls_section_end|>"},                                              // Kimi K2
-    {Kind::Calls, "<|function_call|>", "<|function_call|>", "<|message_sep|>"},  // GigaChat 3
-    {Kind::Calls, "<|tool_calls|>", "<|tool_calls|>", "<|calls|>"},              // Solar
-    {Kind::Calls, "Action:\\n```json", "Action:\n```json", "```"},               // Command R+
-    {Kind::Calls, "functools[", "functools", ""},                                // FireFunction
-    {Kind::Calls, "<|tool_call|>", "<|tool_call|>", ""},                         // Granite 3
-    {Kind::Calls, "[TOOL_CALLS]", "[TOOL_CALLS]", ""},                           // Mistral
-    {Kind::Calls, "<|python_tag|>", "<|python_tag|>", ""},                       // Llama 3.1
+     "<|tool_calls_section_end|>"},                                                        // Kimi K2
+    {Kind::Calls, "<|function_call|>", "<|function_call|>", "<|message_sep|>"},            // GigaChat 3
+    {Kind::Calls, "<|tool_calls|>", "<|tool_calls|>", "<|calls|>"},                        // Solar
+    {Kind::Calls, "Action:\\n```json", "Action:\n```json", "```"},                         // Command R+
+    {Kind::Calls, "functools[", "functools", ""},                                          // FireFunction
+    {Kind::Calls, "<|tool_call|>", "<|tool_call|>", ""},                                   // Granite 3
+    {Kind::Calls, "[TOOL_CALLS]", "[TOOL_CALLS]", ""},                                     // Mistral
+    {Kind::Calls, "<|python_tag|>", "<|python_tag|>", ""},                                 // Llama 3.1
+    {Kind::Calls, "<|python_start|>", "<|python_start|>", "<|python_end|>", false, true},  // Llama 4
 };
 
 }  // namespace
@@ -54,12 +56,15 @@ constexpr ChatSection kSections[] = {
 ChatForm chat_form(std::string_view chat_template) {
   const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
   ChatForm form;
-  form.channels = has(kChannel) && has(kMessage);
+  form.addressed = has(kStart) && has(kMessage) && has("<atem:invoke");
+  form.channels = form.addressed || (has(kChannel) && has(kMessage));
   if (form.channels) return form;
   for (const ChatSection& section : kSections)
     if (has(section.in_template)) form.sections.push_back(&section);
   const bool llama3 = has("<|start_header_id|>") && (has("\"parameters\":") || has("<|python_tag|>"));
-  form.bare_calls = llama3 && !has("<tool_call>");
+  const bool llama4 = has("<|header_start|>") && has("\"parameters\":");
+  form.bare_calls = (llama3 || llama4) && !has("<tool_call>");
+  form.named_calls = has("[gMASK]") && !has("<tool_call>");
   const auto is_calls = [](const ChatSection* section) { return section->kind == Kind::Calls; };
   form.any_calls = !form.bare_calls && std::none_of(form.sections.begin(), form.sections.end(), is_calls);
   if (form.any_calls)

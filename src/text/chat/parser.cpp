@@ -65,6 +65,7 @@ bool ChatParser::reasoning() const {
 
 std::string ChatParser::reasoning_end() const {
   if (!reasoning()) return {};
+  if (form_.addressed) return "<|eom|><|start|>assistant to=user<|message|>";
   if (form_.channels) return "<|end|><|start|>assistant<|channel|>final<|message|>";
   return "\n" + std::string(thinking_->close) + "\n\n";
 }
@@ -128,10 +129,25 @@ bool ChatParser::take_start(bool last) {
     }
     if (!last && may_become(solid, section->open)) return false;
   }
+  if (form_.named_calls && looks_for_calls()) return take_named_call(solid, last);
   const bool bare = form_.bare_calls && looks_for_calls() && solid.starts_with('{');
   if (bare) drop(text.size() - solid.size());
   if (bare) look_for_pieces("", "");
   state_ = bare ? State::BareCall : State::Text;
+  return true;
+}
+
+// Takes the line with the name of a tool, below which its arguments stand.
+bool ChatParser::take_named_call(std::string_view solid, bool last) {
+  const size_t line = solid.find('\n');
+  const std::string_view name = trim_blanks(solid.substr(0, line));
+  if (line == solid.npos && !last && tools_.may_begin(name)) return false;
+  state_ = State::Text;
+  if (line == solid.npos || !tools_.has(name)) return true;
+  recipient_ = name;
+  drop(rest().size() - solid.size() + line + 1);
+  look_for_pieces(recipient_, "");
+  state_ = State::BareCall;
   return true;
 }
 
@@ -231,8 +247,12 @@ bool ChatParser::take_header(bool last) {
   if (read == HeaderRead::Header) {
     recipient_ = header.recipient;
     thought_ = header.recipient.empty() && header.channel == "analysis";
+    if (form_.addressed && (recipient_ == "self" || recipient_ == "user")) {
+      thought_ = recipient_ == "self";
+      recipient_.clear();
+    }
     drop(header.bytes);
-    look_for_pieces(recipient_, "");
+    if (!form_.addressed) look_for_pieces(recipient_, "");
     blanks_.clear();
     trim_ = thought_;
     apart_ = thought_ ? reasoned_ : said_;
@@ -247,6 +267,14 @@ bool ChatParser::take_header(bool last) {
   drop(bytes);
   pass(text.substr(0, bytes), thought_);
   return true;
+}
+
+// Reads the call in a message for a tool: its arguments, or with Muse Glimmer the call between tags.
+bool ChatParser::read_message(std::string_view body, std::vector<ChatCall>* calls) const {
+  if (!form_.addressed) return parse_call(recipient_, body, calls);
+  body = trim_blanks(body);
+  if (!take(&body, "<atem:function_calls>")) return false;
+  return read(body.substr(0, body.rfind("</atem:function_calls>")), calls) == CallsRead::Calls;
 }
 
 bool ChatParser::take_message(bool last) {
@@ -275,7 +303,7 @@ bool ChatParser::take_message(bool last) {
   std::vector<ChatCall> calls;
   drop(bytes);
   resumes_ = which >= 0 && (kMessageEnds[which] == kStart || kMessageEnds[which] == kChannel);
-  if (call && parse_call(recipient_, body, &calls)) {
+  if (call && read_message(body, &calls)) {
     resumes_ = false;
     give(std::move(calls));
   } else if (!std::exchange(pieces_, {}).begun()) {

@@ -25,14 +25,17 @@ struct ChatSection {
   std::string_view open;
   std::string_view close;  // if "", the next `open` or the end of the answer closes it
   bool keep_open = false;  // the mark is a part of the call
+  bool or_text = false;    // what is no call between the marks is said, and a bare call may follow
 };
 
 // How a model marks the parts of its answers, by what its template says.
 struct ChatForm {
   std::vector<const ChatSection*> sections;
-  bool channels = false;    // <|channel|>NAME<|message|>...<|end|>
-  bool bare_calls = false;  // a call may be JSON without marks around it
-  bool any_calls = false;   // the template names no calls, so those of every family count, of known tools
+  bool channels = false;     // <|channel|>NAME<|message|>...<|end|>
+  bool addressed = false;    // with channels: these are <|start|>assistant to=WHOM<|message|>...<|eom|>
+  bool bare_calls = false;   // a call may be JSON without marks around it
+  bool named_calls = false;  // a call may be a line with a tool's name, and JSON below it
+  bool any_calls = false;    // the template names no calls, so those of every family count, of known tools
   CallStyle style;
 
   // Returns true if a control token with this text means something to the parser.
@@ -72,6 +75,7 @@ class ChatParser {
 
   bool step(bool last);  // returns false if it needs more text
   bool take_start(bool last);
+  bool take_named_call(std::string_view solid, bool last);
   bool take_text(bool last);
   bool take_reasoning(bool last);
   bool take_calls(bool last);
@@ -91,6 +95,7 @@ class ChatParser {
   void begin_reasoning(const ChatSection* section);
   void end_reasoning();
   CallsRead read(std::string_view body, std::vector<ChatCall>* out) const;
+  bool read_message(std::string_view body, std::vector<ChatCall>* calls) const;
 
   bool looks_for_calls() const { return !tools_.empty() && failed_calls_ < kMaxFailedCalls; }
   void drop(size_t bytes) { at_ += bytes; }
@@ -121,7 +126,7 @@ class ChatParser {
   std::vector<ChatCall> held_;
   std::string held_text_;
   bool held_closed_ = false;
-  std::string recipient_;  // whom the message of a channel is for
+  std::string recipient_;  // whom the message of a channel is for, or the tool of a call with a name above it
   bool thought_ = false;   // the message is reasoning
   bool resumes_ = false;   // what looks like a header may be a part of the message
   bool called_ = false;    // a bare call has come

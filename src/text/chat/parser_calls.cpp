@@ -85,6 +85,12 @@ bool ChatParser::take_calls(bool last) {
     drop(after);
     return accept(std::move(calls), whole);
   }
+  if (found == CallsRead::None && closed && section_->or_text && !thinking_) {
+    drop(after);
+    pass(body, false);
+    state_ = State::Start;
+    return true;
+  }
   // If the mark was within an argument, another one follows.
   if (closed && found == CallsRead::Unfinished && ++failed_calls_ < kMaxFailedCalls) {
     searched_ = at + 1;
@@ -170,7 +176,8 @@ void ChatParser::release_held() {
   held_closed_ = false;
 }
 
-// Takes JSON at the start of the answer if its first key is one that a call begins with.
+// Takes JSON at the start of the answer if its first key is one that a call begins with, or if the name of a
+// tool stood above it.
 bool ChatParser::take_bare_call(bool last) {
   static constexpr std::string_view kKeys[] = {"\"name\"",       "\"type\"",      "\"function\"",
                                                "\"parameters\"", "\"arguments\"", "\"id\""};
@@ -179,8 +186,10 @@ bool ChatParser::take_bare_call(bool last) {
   std::string_view key = text;
   if (!key.empty()) key.remove_prefix(1);
   skip_blanks(&key);
-  bool begins = false, may = key.empty();
+  const bool named = !recipient_.empty();
+  bool begins = named && text.starts_with('{'), may = text.empty() || (!named && key.empty());
   for (const std::string_view wanted : kKeys) {
+    if (named) break;
     begins |= key.starts_with(wanted);
     may |= may_become(key, wanted);
   }
@@ -189,9 +198,16 @@ bool ChatParser::take_bare_call(bool last) {
   if (!last && bytes == 0 && (may || (begins && text.size() < kMaxBytes))) return false;
   std::vector<ChatCall> calls;
   state_ = State::Text;
-  if (bytes == 0 || read(text.substr(0, bytes), &calls) != CallsRead::Calls || calls.size() != 1 ||
-      !tools_.has(calls[0].name)) {
-    if (pieces_.begun()) drop(bytes ? bytes : text.size());
+  const std::string name = std::exchange(recipient_, {});
+  const std::string_view body = text.substr(0, bytes);
+  const bool called = bytes > 0 && (named ? parse_call(name, body, &calls)
+                                          : read(body, &calls) == CallsRead::Calls && calls.size() == 1 &&
+                                                tools_.has(calls[0].name));
+  if (!called) {
+    if (pieces_.begun())
+      drop(bytes ? bytes : text.size());
+    else if (named)
+      pass(name + "\n", false);
     pieces_ = {};
     return true;
   }

@@ -23,6 +23,11 @@ constexpr std::string_view kEndTexts[] = {
     "<turn|>",
     "<|endoftext|>",
     "<|eom_id|>",
+    "<|eot|>",
+    "<|eom|>",
+    "<|tools_suffix|>",  // Apertus waits for results
+    "<|endofresponse|>",
+    "<|end_of_sentence|>",
     "<EOT>",
     "_<EOT>",
     "<|end_of_text|>",
@@ -197,10 +202,13 @@ Status Tokenizer::read_special_ids(const Gguf& gguf) {
 void Tokenizer::find_ends() {
   ends_ = {eos_, eot_, eom_};
   for (const std::string_view text : kEndTexts) ends_.push_back(find(text));
-  // Where <|return|> and <|call|>, or <|flush|> and <|calls|>, end a turn, <|end|> only ends a message.
+  // Where <|return|> and <|call|>, or <|flush|> and <|calls|>, end a turn, <|end|> only ends a message. So
+  // does
+  // <|eom|> where messages have a header, and <|eot|> ends a turn.
   const bool harmony = find("<|return|>") >= 0 && find("<|call|>") >= 0;
   const bool solar = find("<|flush|>") >= 0 && find("<|calls|>") >= 0;
-  const int32_t message_end = harmony || solar ? find("<|end|>") : kNoToken;
+  const bool addressed = find("<|message|>") >= 0 && find("<|eot|>") >= 0;
+  const int32_t message_end = harmony || solar ? find("<|end|>") : addressed ? find("<|eom|>") : kNoToken;
   std::sort(ends_.begin(), ends_.end());
   ends_.erase(std::unique(ends_.begin(), ends_.end()), ends_.end());
   ends_.erase(std::remove_if(ends_.begin(), ends_.end(),

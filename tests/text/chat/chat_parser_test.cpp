@@ -2,9 +2,10 @@
 #include <catch2/catch_test_macros.hpp>
 #include <random>
 
-#include "text/chat/parser.h"
+#include "text/chat/parts.h"
 
 using namespace greta;
+using namespace greta::test;
 
 namespace {
 
@@ -12,49 +13,6 @@ constexpr const char* kTools = R"([
   {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties":
     {"city": {"type": "string"}, "days": {"type": "integer"}, "zip": {"type": "string"}}}}},
   {"name": "now", "parameters": {"type": "object", "properties": {}}}])";
-
-// The parts that came, in order: "T(...)" is text, "R(...)" reasoning, "C(name arguments)" with "#id" a call.
-struct Parts {
-  std::string all;
-  char last = 0;
-  bool add(char kind, std::string_view text) {
-    if (kind == last)
-      all.pop_back();
-    else
-      (all += kind) += '(';
-    (all += text) += ')';
-    last = kind;
-    return true;
-  }
-  ChatSink sink() {
-    return {[this](std::string_view text) { return add('T', text); },
-            [this](std::string_view text) { return add('R', text); },
-            [this](ChatCall call) {
-              all += "C(" + call.name + " " + call.arguments + ")" + (call.id.empty() ? "" : "#" + call.id);
-              last = 'C';
-              return true;
-            }};
-  }
-};
-
-struct Pieces {  // of a text that is cut before each of these places
-  std::string_view text;
-  std::vector<size_t> cuts;
-};
-
-std::string parts_of(const ChatForm& form, const ToolList& tools, std::string_view prompt,
-                     const Pieces& pieces) {
-  Parts parts;
-  ChatParser parser(form, tools, prompt, parts.sink());
-  size_t start = 0;
-  for (const size_t cut : pieces.cuts) {
-    CHECK(parser.push(pieces.text.substr(start, cut - start)));
-    start = cut;
-  }
-  CHECK(parser.push(pieces.text.substr(start)));
-  CHECK(parser.finish());
-  return parts.all;
-}
 
 struct Case {
   const char* name;
@@ -215,6 +173,43 @@ constexpr Case kCases[] = {
      "T({\"a\": {\"name\": \"now\"}})"},
     {"llama 3, python tag", "<|start_header_id|> <|python_tag|>", "",
      "<|python_tag|>weather.call(city=\"Rome\")", "C(weather {\"city\": \"Rome\"})"},
+    {"llama 4", "<|header_start|> \"parameters\": <|python_start|>", "",
+     "{\"name\": \"weather\", \"parameters\": {\"city\": \"Rome\"}}", "C(weather {\"city\": \"Rome\"})"},
+    {"llama 4, nothing between the marks", "<|header_start|> \"parameters\": <|python_start|>", "",
+     "<|python_start|><|python_end|>{\"name\": \"now\", \"parameters\": {}}{\"name\": \"now\", "
+     "\"parameters\": {}}",
+     "C(now {})C(now {})"},
+    {"llama 4, text between the marks", "<|header_start|> \"parameters\": <|python_start|>", "",
+     "<|python_start|>Look.<|python_end|>{\"name\": \"now\", \"parameters\": {}}", "T(Look.)C(now {})"},
+    {"llama 4, as Python", "<|header_start|> \"parameters\": <|python_start|>", "",
+     "<|python_start|>[weather(city=\"Rome\", days=2), now()]<|python_end|>",
+     "C(weather {\"city\": \"Rome\", \"days\": 2})C(now {})"},
+    {"glm 4", "[gMASK]", "<|assistant|>", "weather\n{\"city\": \"Rome\", \"days\": 3}",
+     "C(weather {\"city\": \"Rome\", \"days\": 3})"},
+    {"glm 4, a line end first", "[gMASK]", "<|assistant|>", "\nnow\n{}", "C(now {})"},
+    {"glm 4, a text", "[gMASK]", "<|assistant|>", "now and then\n{}", "T(now and then\n{})"},
+    {"glm 4, a text that begins with a name", "[gMASK]", "<|assistant|>", "now\nit is.", "T(now\nit is.)"},
+    {"glm 4, broken off", "[gMASK]", "<|assistant|>", "now", "T(now)"},
+    {"muse glimmer", "<|start|> <|message|> <atem:invoke", "<|start|>assistant",
+     " to=self<|message|>hm<|eom|><|start|>assistant to=user<|message|>Yes.", "R(hm)T(Yes.)"},
+    {"muse glimmer, an answer alone", "<|start|> <|message|> <atem:invoke", "<|start|>assistant",
+     "<|message|>Yes.", "T(Yes.)"},
+    {"muse glimmer call", "<|start|> <|message|> <atem:invoke", "<|start|>assistant",
+     " to=self<|message|>hm<|eom|><|start|>assistant "
+     "to=weather<|message|><atem:function_calls>\n<atem:invoke "
+     "name=\"weather\">\n<atem:parameter name=\"city\">Rome</atem:parameter>\n<atem:parameter "
+     "name=\"days\">3</atem:parameter>\n</atem:invoke>\n</atem:function_calls>",
+     "R(hm)C(weather {\"city\": \"Rome\", \"days\": 3})"},
+    {"muse glimmer, no call", "<|start|> <|message|> <atem:invoke", "<|start|>assistant",
+     " to=weather<|message|>Rome?<|eot|>", "T(Rome?)"},
+    {"nemotron mini", "<toolcall>", "", "<toolcall> {\"name\": \"now\", \"arguments\": {}} </toolcall>",
+     "C(now {})"},
+    {"hunyuan, a name and a block", "</think> <answer> <tool_calls>", "",
+     "<tool_calls>\n<tool_call>weather\n```json\n{\"city\": \"Rome\"}\n```</tool_call>\n</tool_calls>",
+     "C(weather {\"city\": \"Rome\"})"},
+    {"laguna", "</think> <tool_call> <arg_key>", "<think>",
+     "a</think>\n<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>",
+     "R(a)C(weather {\"city\": \"Rome\"})"},
     {"mistral nemo", "[TOOL_CALLS]", "",
      "[TOOL_CALLS][{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}, \"id\": \"abcdef123\"}, "
      "{\"name\": \"now\", \"arguments\": {}}]",
