@@ -20,6 +20,7 @@ const Arch arch_nemotron_h_moe = {
                 .state_norm = "blk.%u.ssm_norm.weight",
                 .state_out = "blk.%u.ssm_out.weight",
                 .ffn_norm = "blk.%u.attn_norm.weight",
+                .head_ffn_norm = "blk.%u.post_attention_norm.weight",
                 .router_bias = {},
                 .choice_bias = "blk.%u.exp_probs_b.bias",
                 .expert_gate = {},
@@ -33,5 +34,7 @@ const Arch arch_nemotron_h_moe = {
     .partial_layers = true,
     .needs_experts = true,
     .normalise_experts = true,
+    .drafts = true,
+    .centred_head = true,
 };
 }  // namespace greta

@@ -41,15 +41,15 @@ TEST_CASE("draft head: the memory plan is what is allocated on each device", "[e
       const uint64_t weights[] = {held[0], held[1]}, free[] = {uint64_t(1) << 30, uint64_t(1) << 30};
       std::unique_ptr<Executor> executor;
       REQUIRE(Executor::open(m, {.context = 256}, Executor::FreeBytes(free, devices), &executor).ok());
-      for (uint32_t d = 0; d < devices; ++d)
-        CHECK(held[d] - weights[d] == executor->plan().on[d].total());
+      for (uint32_t d = 0; d < devices; ++d) CHECK(held[d] - weights[d] == executor->plan().on[d].total());
       executor.reset();
       opening.close();
     }
 }
 
 TEST_CASE("draft head: its bytes are those that a plan without it lacks", "[engine][draft]") {
-  for (const char* name : {"qwen35-head", "qwen35moe-head", "qwen3next-head", "glm4moe-head"})
+  for (const char* name :
+       {"qwen35-head", "qwen35moe-head", "qwen3next-head", "glm4moe-head", "nemotron_h_moe-head"})
     for (const bool split : {false, true}) {
       INFO(name << (split ? ", split" : ""));
       uint64_t weights[2], cache[2], tables[2], layers[2], of_head = 0;

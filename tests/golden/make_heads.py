@@ -19,10 +19,11 @@ import transformers
 import make_architectures
 from architecture_cases.families import HALF, routed
 from architecture_cases.case import shape
-from architecture_cases.hybrids import case, delta, experts, qwen
+from architecture_cases.hybrids import case, delta, experts, nemotron_config, qwen
 
 FOLDER = pathlib.Path(make_architectures.FOLDER).parent / "heads"
 DEPTH = 7
+CENTRED_EPSILON = 0.25  # of the last norm of Nemotron's layer
 CASES = [
     qwen("qwen35-head", "Qwen3_5", (32, 4, 2, 24, 4), delta(2, 4, 8, 12, "sssa", head_dim=16), tokens=12,
          published={"mtp_num_hidden_layers": 1}),
@@ -34,11 +35,22 @@ CASES = [
          shape(32, 4, 2, 24, head_dim=12, layers=3, use_qk_norm=True, attention_bias=True, num_nextn_predict_layers=0,
                rope_parameters=HALF, **routed(6, 2, 10, 1, 1, 2.5)),
          tokens=12, published={"num_nextn_predict_layers": 1, "num_mtp_layers": None}),
+    # The epsilons are different ones here, so that each norm is seen to have its own.
+    case("nemotron_h_moe-head", "NemotronH",
+         nemotron_config(32, 4, 2, 16, "ME*E", head_dim=12, mamba_num_heads=8, mamba_head_dim=6, n_groups=2,
+                         ssm_state_size=12, n_routed_experts=6, num_experts_per_tok=3, moe_intermediate_size=8,
+                         moe_shared_expert_intermediate_size=10, routed_scaling_factor=2.5),
+         arch="nemotron_h_moe", tokens=12,
+         published={"hybrid_override_pattern": "ME*E", "mamba_d_head": 6, "rms_norm_eps": 1e-5,
+                    "layer_norm_epsilon": CENTRED_EPSILON, "num_nextn_predict_layers": 1}),
 ]
 
 
 def head_case(case):
-    """A model of one layer, as the model's last one is."""
+    """A model of one layer, as the model's last one is; of Nemotron's, whose layers have one block each, two."""
+    if case.model == "NemotronH":
+        return dataclasses.replace(case, config={
+            **case.config, "num_hidden_layers": 2, "layers_block_type": ["full_attention", "moe"]})
     config = {**case.config, "num_hidden_layers": 1}
     if "layer_types" in config:
         config["layer_types"] = ["full_attention"]
@@ -47,19 +59,34 @@ def head_case(case):
     return dataclasses.replace(case, config=config)
 
 
+def last_norm(model):
+    return getattr(model.model, "norm_f", None) or model.model.norm
+
+
 class Head(torch.nn.Module):
     def __init__(self, case, model):
         super().__init__()
         config = model.config
-        norm = type(model.model.norm)
+        epsilon = getattr(config, "rms_norm_eps", None) or config.layer_norm_epsilon
+        norm = type(last_norm(model))
         self.layer = make_architectures.build(head_case(case))
         self.eh_proj = torch.nn.Linear(2 * config.hidden_size, config.hidden_size, bias=False)
-        self.enorm = norm(config.hidden_size, eps=config.rms_norm_eps)
-        self.hnorm = norm(config.hidden_size, eps=config.rms_norm_eps)
+        self.enorm = norm(config.hidden_size, eps=epsilon)
+        self.hnorm = norm(config.hidden_size, eps=epsilon)
+        if case.model == "NemotronH":  # as public engines have it, which run the published weights
+            self.layer.model.norm_f = torch.nn.LayerNorm(config.hidden_size, eps=CENTRED_EPSILON, bias=False)
 
     def forward(self, embeddings, states):
         x = self.eh_proj(torch.cat([self.enorm(embeddings), self.hnorm(states)], dim=-1))
         return self.layer.model(inputs_embeds=x[None], use_cache=False).last_hidden_state[0]
+
+
+def published_nemotron(head, tensors):
+    own = "mtp.layers."
+    out = {f"{own}0.{name}.weight": getattr(head, name).weight.detach().clone() for name in ("eh_proj", "enorm", "hnorm")}
+    out[own + "1.final_layernorm.weight"] = head.layer.model.norm_f.weight.detach().clone()
+    return out | {own + name[name.index("layers.") + len("layers."):]: tensor
+                  for name, tensor in tensors.items() if ".layers." in name}
 
 
 def published(case, model, head):
@@ -67,6 +94,8 @@ def published(case, model, head):
     with tempfile.TemporaryDirectory() as folder:
         head.layer.save_pretrained(folder)
         tensors = safetensors.torch.load_file(pathlib.Path(folder) / "model.safetensors")
+    if case.model == "NemotronH":
+        return published_nemotron(head, tensors)
     glm = case.model == "Glm4Moe"
     own = f"model.layers.{model.config.num_hidden_layers}." if glm else "mtp."
     out = {}

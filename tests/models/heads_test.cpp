@@ -15,7 +15,8 @@ namespace {
 using Tokens = std::vector<int32_t>;
 using From = Executor::HeadRow::From;
 
-constexpr const char* kHeads[] = {"qwen35-head", "qwen35moe-head", "qwen3next-head", "glm4moe-head"};
+constexpr const char* kHeads[] = {"qwen35-head", "qwen35moe-head", "qwen3next-head", "glm4moe-head",
+                                  "nemotron_h_moe-head"};
 constexpr uint32_t kDepth = 7;
 
 ModelFile read_head(const char* name) { return read_model(std::string("../heads/") + name); }
@@ -55,7 +56,7 @@ double nmse(const float* got, const float* expected, size_t count) {
 }  // namespace
 
 TEST_CASE("heads: logits equal those of the reference at every depth and position", "[models][draft]") {
-  const char* name = kHeads[GENERATE(0, 1, 2, 3)];
+  const char* name = kHeads[GENERATE(0, 1, 2, 3, 4)];
   INFO(name);
   const ModelFile golden = read_head(name);
   const auto tokens = golden.numbers<int32_t>("golden.tokens");
@@ -83,7 +84,7 @@ TEST_CASE("heads: logits equal those of the reference at every depth and positio
 }
 
 TEST_CASE("heads: guesses do not depend on the pieces in which a text was read", "[models][draft]") {
-  const char* name = kHeads[GENERATE(0, 1, 2, 3)];
+  const char* name = kHeads[GENERATE(0, 1, 2, 3, 4)];
   INFO(name);
   const std::string file = write_model(read_head(name));
   Engine engine;
@@ -140,7 +141,7 @@ Tokens guessed_by_logits(Executor& executor, uint32_t sequence, uint32_t row, co
 
 TEST_CASE("heads: guesses are drawn on the device, the likeliest ones, in two submissions",
           "[models][draft]") {
-  const char* name = kHeads[GENERATE(0, 1, 2, 3)];
+  const char* name = kHeads[GENERATE(0, 1, 2, 3, 4)];
   INFO(name);
   const std::string file = write_model(read_head(name));
   Submissions submissions;
@@ -221,7 +222,7 @@ Written write(Engine& engine, const RequestOptions& request, const DraftSettings
 }  // namespace
 
 TEST_CASE("heads: sessions write the same text with their guesses", "[models][draft]") {
-  const char* name = kHeads[GENERATE(0, 1, 2, 3)];
+  const char* name = kHeads[GENERATE(0, 1, 2, 3, 4)];
   const uint32_t kind = GENERATE(0u, 1u, 2u);  // greedy, drawn on the device, chosen on the host
   INFO(name << ", kind " << kind);
   const std::string file = write_model(read_head(name));
@@ -238,9 +239,27 @@ TEST_CASE("heads: sessions write the same text with their guesses", "[models][dr
   }
 }
 
+TEST_CASE("heads: 1,000 prompts have the same text and state with their guesses", "[.long]") {
+  const char* name = kHeads[GENERATE(0, 1, 2, 3, 4)];
+  INFO(name);
+  const std::string file = write_model(read_head(name));
+  Engine engine;
+  open_head(file, &engine);
+  uint32_t differ = 0, drafted = 0;
+  for (uint32_t i = 0; i < 200; ++i) {
+    const RequestOptions request = request_of(some_tokens(5 + i % 60, i), 30, i % 4 == 3 ? i : 0);
+    const Written plain = write(engine, request, {}),
+                  guessed = write(engine, request, {DraftKind::Head, 1 + i % 7});
+    differ += guessed.tokens != plain.tokens || guessed.state != plain.state;
+    drafted += guessed.first.drafted_tokens + guessed.result.drafted_tokens;
+  }
+  CHECK(differ == 0);
+  CHECK(drafted > 200);
+}
+
 TEST_CASE("heads: a model on two devices writes the same text with their guesses",
           "[models][draft][devices]") {
-  const char* name = kHeads[GENERATE(0, 1, 2, 3)];
+  const char* name = kHeads[GENERATE(0, 1, 2, 3, 4)];
   INFO(name);
   const std::string file = write_model(read_head(name));
   const RequestOptions request = request_of(some_tokens(21, 3), 40, 0);
@@ -369,6 +388,12 @@ TEST_CASE("heads: a file whose head cannot be used is refused in words", "[model
     CHECK(!open_status(file).ok());
     INFO(error_text());
     CHECK(std::string(error_text()).find(wrong.words) != std::string::npos);
+  }
+  for (const char* norm : {"blk.4.nextn.shared_head_norm.weight", "blk.4.post_attention_norm.weight"}) {
+    ModelFile file = read_head("nemotron_h_moe-head");
+    file.drop_tensor(norm);
+    CHECK(!open_status(file).ok());
+    CHECK(std::string(error_text()).find(norm) != std::string::npos);
   }
   CHECK(open_status(read_model("glm4moe-converted")).code == Code::Unsupported);
   CHECK(std::string(error_text()).find("no layer that drafts tokens (glm4moe.nextn_predict_layers)") !=

@@ -289,10 +289,16 @@ struct Builder : FeedForward {
     return ffn_block(layer, {}, z, h);
   }
 
+  // The norm behind the last layer of a step.
+  Call last_norm(const Tensor& gain, const Tensor& bias, const Slice& x, const Slice& y) const {
+    return key.head && arch.centred_head ? make.layer_norm(gain, {}, x, y, {1, s.width}, s.head_epsilon)
+                                         : row_norm(gain, bias, x, y);
+  }
+
   // Leaves the hidden states of all rows where the layer that drafts tokens finds them.
   Status leave_states(const Tensor& gain, const Tensor& bias, const Slice& h, const Slice& to) {
     const Slice normed = rows(s.width);
-    GRETA_TRY(emit({row_norm(gain, bias, h, normed)}));
+    GRETA_TRY(emit({last_norm(gain, bias, h, normed)}));
     graph.name_part("states");
     return graph.copy({to.buffer, to.offset, normed.bytes}, normed);
   }
@@ -330,7 +336,7 @@ struct Builder : FeedForward {
   // Only output rows get logits, since nobody reads the others.
   Status head(const Weights& weights, const Tensor& gain, const Tensor& bias, const Slice& h) {
     const Slice normed = rows(s.width, key.outputs), logits = rows(s.vocab, key.outputs);
-    Calls calls = {row_norm(gain, bias, h, normed)};
+    Calls calls = {last_norm(gain, bias, h, normed)};
     calls += weights.tied
                  ? Calls{make.matmul(weights.token_embedding, normed, logits, weights.output_bias.slice)}
                  : product(weights.output, normed, logits, weights.output_bias);

@@ -93,6 +93,7 @@ struct TensorNames {
 
   // Feed-forward.
   TensorName ffn_norm = "blk.%u.ffn_norm.weight", ffn_norm_bias = {};
+  TensorName head_ffn_norm = {};  // in place of ffn_norm in the layer that drafts tokens
   TensorName gate = "blk.%u.ffn_gate.weight";
   TensorName up = "blk.%u.ffn_up.weight";
   TensorName gate_up = {};  // the rows of gate, then those of up, in place of both
@@ -193,8 +194,9 @@ struct Arch {
   bool scale_inputs = false;  // an expert reads its input times its weight, and one is shared as wide as it
   bool normalise_experts = false;  // expert_weights_norm
   bool softmax_experts =
-      false;            // without expert_gating_func it is the softmax, also with a bias of the choice
-  bool drafts = false;  // the first layer of nextn_predict_layers can guess tokens (use_head())
+      false;                  // without expert_gating_func it is the softmax, also with a bias of the choice
+  bool drafts = false;        // the first layer of nextn_predict_layers can guess tokens (use_head())
+  bool centred_head = false;  // its last norm subtracts the mean, and has attention.layer_norm_epsilon
 };
 
 }  // namespace greta

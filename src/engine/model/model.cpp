@@ -133,7 +133,10 @@ Status use_head(Model* model) {
                 m.arch->name);
   const auto last = std::ranges::find_if(s.each.rbegin(), s.each.rend(), &LayerShape::attends);
   LayerShape head = *last;
-  head.experts = s.each.back().experts;
+  // Where a layer has one block alone, this one has two: attention, and the block of the last one with
+  // experts.
+  const auto ffn = std::ranges::find_if(s.each.rbegin(), s.each.rend(), &LayerShape::has_ffn);
+  if (ffn != s.each.rend()) head.experts = ffn->experts, head.ffn_width = ffn->ffn_width;
   s.each.push_back(head);
   s.heads = 1;
   GRETA_TRY(place_model(std::vector(m.devices), Placement(m.placement), &m));

@@ -366,6 +366,8 @@ Status read_scales(ShapeReader& r, Shape* s) {
   if (r.arch.attention_softcap > 0) r.f32("attn_logit_softcapping", 0.0f, 1e6f, &s->attention_softcap);
   r.f32("final_logit_softcapping", 0.0f, 1e6f, &s->final_softcap);
   s->post_epsilon = r.arch.post_epsilon > 0 ? r.arch.post_epsilon : s->epsilon;
+  s->head_epsilon = s->epsilon;
+  if (r.arch.centred_head) r.f32("attention.layer_norm_epsilon", 0.0f, 1.0f, &s->head_epsilon);
   const LayerShape& layer = s->attending();
   uint32_t divisor = layer.key_width;
   if (r.arch.latent) divisor = s->latent.plain + layer.rope_width;

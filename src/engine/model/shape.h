@@ -121,7 +121,7 @@ struct Shape {
   bool parallel = false;         // attention and feed-forward of a layer read the same residual
   uint32_t positions = 0;        // rows of the embeddings of positions; 0: there are none
   uint32_t layer_embedding = 0;  // values of the embedding that each layer has of a token; 0: there is none
-  float epsilon = 1e-5f, post_epsilon = 1e-5f;
+  float epsilon = 1e-5f, post_epsilon = 1e-5f, head_epsilon = 1e-5f;
   float attention_scale = 0, attention_softcap = 0, final_softcap = 0;
   float embedding_scale = 1, residual_scale = 1, logit_scale = 1;
   Latent latent;  // if Arch::latent; then the cached values are the beginning of the cached keys

@@ -283,11 +283,12 @@ void add_layer_input(const TensorNames& names, const Shape& s, Layer* l, List* l
   add_vector(list, names.layer_scale, &l->layer_scale, 1);
 }
 
-List head_tensors(const Shape& s, Head* head) {
+List head_tensors(const Arch& arch, const Shape& s, Head* head) {
   List list;
   add_vector(&list, "blk.%u.nextn.enorm.weight", &head->embedding_norm, s.width);
   add_vector(&list, "blk.%u.nextn.hnorm.weight", &head->hidden_norm, s.width);
-  add_vector(&list, maybe("blk.%u.nextn.shared_head_norm.weight"), &head->output_norm, s.width);
+  add_vector(&list, {"blk.%u.nextn.shared_head_norm.weight", !arch.centred_head}, &head->output_norm,
+             s.width);
   add_matrix(&list, "blk.%u.nextn.eh_proj.weight", &head->join, 2 * uint64_t(s.width), s.width);
   return list;
 }
@@ -329,9 +330,10 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
   }
   if (each.has_ffn()) {
     const size_t norm = list.size();
+    const bool own_norm = index == shape.layers && names.head_ffn_norm.text;
     if (!shape.parallel || !arch.one_norm)
-      add_norm(&list, names.ffn_norm, names.ffn_norm_bias, &layer->ffn_norm, &layer->ffn_norm_bias,
-               shape.width);
+      add_norm(&list, own_norm ? names.head_ffn_norm : names.ffn_norm, names.ffn_norm_bias, &layer->ffn_norm,
+               &layer->ffn_norm_bias, shape.width);
     if (arch.layer_norm) set_keys(kNormKeys, norm, &list);
     add_vector(&list, names.post_ffn_norm, &layer->post_ffn_norm, shape.width);
   }
@@ -393,7 +395,7 @@ std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const
   }
   for (const WantedTensor& wanted : draft) add(wanted.name.text, wanted);
   if (shape.heads)
-    for (const WantedTensor& wanted : head_tensors(shape, &weights->head))
+    for (const WantedTensor& wanted : head_tensors(arch, shape, &weights->head))
       add(layer_name(wanted.name, shape.layers), wanted);
   return all;
 }
