@@ -21,10 +21,10 @@ constexpr uint32_t kDepth = 7;
 
 ModelFile read_head(const char* name) { return read_model(std::string("../heads/") + name); }
 
-void open_head(const std::string& file, Engine* engine, uint32_t sequences = 2) {
+void open_head(const std::string& file, Engine* engine, uint32_t sequences = 2, bool checked = on_cpu()) {
   EngineOptions options;
   options.threads = 1;
-  options.checked = on_cpu();
+  options.checked = checked;
   options.head = true;
   options.split = {};
   options.executor.sequences = sequences;
@@ -244,7 +244,7 @@ TEST_CASE("heads: 1,000 prompts have the same text and state with their guesses"
   INFO(name);
   const std::string file = write_model(read_head(name));
   Engine engine;
-  open_head(file, &engine);
+  open_head(file, &engine, 2, false);
   uint32_t differ = 0, drafted = 0;
   for (uint32_t i = 0; i < 200; ++i) {
     const RequestOptions request = request_of(some_tokens(5 + i % 60, i), 30, i % 4 == 3 ? i : 0);
