@@ -3,8 +3,9 @@
     measure_service.py PROGRAM MODEL [ROUNDS [TOKENS]]
 
 Each way answers 8 prompts of 16 tokens with TOKENS (64) tokens on 2 threads of the CPU, behind shorter answers that
-warm up. Printed are the tokens per second of all answers, from the sending of the prompts to the end of the last
-answer, as medians of ROUNDS (3), and their ratio to the bench. GRETA_LIBRARY names the library.
+warm up. Printed are medians of ROUNDS (3) of tokens per second and their ratio to the bench: while all answers are
+written, from when the last of them has begun until the first has ended, and from the sending of the prompts to the last
+end. The latter is also of how prompts are laid into steps, which varies. GRETA_LIBRARY names the library.
 """
 import asyncio
 import json
@@ -28,11 +29,17 @@ def bench(program, model, tokens):
     found = json.loads(subprocess.check_output(command))[0]
     # The first token of each answer comes with its prompt.
     seconds = STREAMS * PROMPT / found["prompt_ts"] + STREAMS * (tokens - 1) / found["generate_ts"]
-    return STREAMS * tokens / seconds
+    return found["generate_ts"], STREAMS * tokens / seconds
+
+
+def while_all_write(answers):
+    began = [each.queued_s + each.prompt_s for each in answers]
+    seconds = min(start + each.generate_s for start, each in zip(began, answers)) - max(began)
+    return sum((each.generated_tokens - 1) / each.generate_s for each in answers) if seconds > 0 else 0
 
 
 def together(service, prompts, options):
-    service.generate_all(prompts, **options)
+    return service.generate_all(prompts, **options)
 
 
 def from_threads(service, prompts, options):
@@ -40,11 +47,13 @@ def from_threads(service, prompts, options):
         for _ in request:
             pass
 
-    threads = [threading.Thread(target=read, args=(service.stream(prompt, **options),)) for prompt in prompts]
+    requests = [service.stream(prompt, **options) for prompt in prompts]
+    threads = [threading.Thread(target=read, args=(request,)) for request in requests]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    return [request.result() for request in requests]
 
 
 def from_asyncio(service, prompts, options):
@@ -53,9 +62,11 @@ def from_asyncio(service, prompts, options):
             pass
 
     async def read_all():
-        await asyncio.gather(*[read(service.stream(prompt, **options)) for prompt in prompts])
+        requests = [service.stream(prompt, **options) for prompt in prompts]
+        await asyncio.gather(*[read(request) for request in requests])
+        return [await request.aresult() for request in requests]
 
-    asyncio.run(read_all())
+    return asyncio.run(read_all())
 
 
 WAYS = {"generate_all": together, "threads": from_threads, "asyncio": from_asyncio}
@@ -73,8 +84,8 @@ def rates(model_path, tokens, number):
                 for most in (4, tokens):  # the first one warms up
                     prompts = [[drawn.randrange(model.info.vocab_size) for _ in range(PROMPT)] for _ in range(STREAMS)]
                     began = time.perf_counter()
-                    way(service, prompts, options | {"max_tokens": most})
-                    found[name] = STREAMS * tokens / (time.perf_counter() - began)
+                    answers = way(service, prompts, options | {"max_tokens": most})
+                    found[name] = while_all_write(answers), STREAMS * tokens / (time.perf_counter() - began)
     return found
 
 
@@ -85,10 +96,11 @@ def main():
     for number in range(rounds):
         for name, rate in ({"bench": bench(program, model, tokens)} | rates(model, tokens, number)).items():
             found.setdefault(name, []).append(rate)
-    middle = {name: statistics.median(each) for name, each in found.items()}
-    for name, rate in middle.items():
-        texts = " ".join(f"{each:.1f}" for each in found[name])
-        print(f"{name:13} {rate:8.1f} tokens/s ({texts}), {rate / middle['bench']:.3f} of the bench")
+    for index, what in enumerate(("while all write", "from the sending")):
+        middle = {name: statistics.median(each[index] for each in rates) for name, rates in found.items()}
+        for name, rate in middle.items():
+            texts = " ".join(f"{each[index]:.1f}" for each in found[name])
+            print(f"{what} {name:12} {rate:8.1f} tokens/s ({texts}), {rate / middle['bench']:.3f} of the bench")
 
 
 if __name__ == "__main__":
