@@ -1,5 +1,6 @@
 """For those who come from elsewhere: the calls of llama-cpp-python, a model of lm_eval, and the program."""
 import importlib
+import importlib.util
 import json
 import math
 import os
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import types
 import unittest
+from unittest import mock
 
 from support import MODEL, PACKAGE, PROMPT, main, numpy, open_model, run_program
 
@@ -149,6 +151,34 @@ class LmEval(unittest.TestCase):
     @staticmethod
     def asked(*arguments):
         return types.SimpleNamespace(args=arguments)
+
+    def test_the_device_of_the_harness(self):
+        """Which gives its arguments as a dict, with PyTorch's first GPU unless it is told another device."""
+        for given, theirs, taken in (({}, "cuda:0", "auto"), ({}, "cpu", "cpu"), ({}, None, "auto"),
+                                     ({"device": "cpu"}, "cuda:0", "cpu"), ({"device": "cpu"}, "vulkan0", "cpu")):
+            with mock.patch("greta.lm_eval.Model") as model:
+                type(self.harness).create_from_arg_obj({"path": MODEL, "context": "64"} | given,
+                                                       {"batch_size": 1, "max_batch_size": None, "device": theirs})
+            self.assertEqual(model.call_args, mock.call(MODEL, taken, context=64))
+
+    @unittest.skipUnless(all(importlib.util.find_spec(name) for name in ("lm_eval", "datasets")),
+                         "lm_eval and its data sets are not there")
+    def test_the_harness_itself(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "data.json"), "w", encoding="utf-8") as file:
+                for row in ({"q": "The fox", "c": [" went home.", " qzx jkw"], "a": 0},
+                            {"q": "Once upon a", "c": [" qqq", " time"], "a": 1}):
+                    file.write(json.dumps(row) + "\n")
+            task = {"task": "tales", "dataset_path": "json", "dataset_kwargs": {"data_files": file.name},
+                    "output_type": "multiple_choice", "test_split": "train", "doc_to_text": "{{q}}",
+                    "doc_to_choice": "{{c}}", "doc_to_target": "{{a}}", "metric_list": [{"metric": "acc"}]}
+            with open(os.path.join(folder, "tales.yaml"), "w", encoding="utf-8") as file:
+                json.dump(task, file)
+            done = subprocess.run(
+                [sys.executable, "-B", "-m", "greta.lm_eval", "run", "--model", "greta", "--model_args",
+                 f"path={MODEL},context=256", "--tasks", "tales", "--include_path", folder], capture_output=True,
+                text=True, env={**os.environ, "PYTHONPATH": PACKAGE, "HF_HUB_OFFLINE": "1"})
+        self.assertRegex(done.stdout, r"tales.*acc +\|[^|]*\| +1\|", done.stderr[-2000:])
 
     @unittest.skipUnless(numpy, "numpy is not there")
     def test_log_likelihoods_are_those_of_the_logits(self):

@@ -34,9 +34,17 @@ class _GretaLM(Base):
     def create_from_arg_string(cls, arg_string: str, additional_config: dict[str, Any] | None = None) -> _GretaLM:
         """From "path=file.gguf,context=4096": numbers and words."""
         given = dict(part.split("=", 1) for part in arg_string.split(",") if part)
+        return cls.create_from_arg_obj(given, additional_config)
+
+    @classmethod
+    def create_from_arg_obj(cls, arg_dict: dict[str, Any], additional_config: dict[str, Any] | None = None) -> _GretaLM:
+        """From a dict. The harness adds a device, by default PyTorch's cuda:0, which counts only where none is given and
+        it is one of the library."""
         more = {name: value for name, value in (additional_config or {}).items() if value is not None}
-        values: dict[str, Any] = {name: _value(text) for name, text in given.items()}
-        return cls(**(more | values))
+        if str(more.get("device")).startswith(("cuda", "mps", "xpu", "npu", "hpu")):
+            del more["device"]
+        given = {name: _value(value) if isinstance(value, str) else value for name, value in arg_dict.items()}
+        return cls(**(more | given))
 
     @property
     def tokenizer_name(self) -> str:
