@@ -8,8 +8,9 @@
 //   S = d(last) S + sum over r of d(last, r) u_r k_r
 // All decays are products of those of single rows, so none is divided by one that has become 0. Rows that a
 // chunk lacks have no keys, no change and a decay of 1. What the next chunk reads is loaded meanwhile.
-// Before it stands what kernels/gpu/scan.h wants; kScanWidth, a constant and at least key_width; and
-// FOR_BLOCKS(b), a loop over the key_width / kScanBlock blocks of keys.
+// Before it stands what kernels/gpu/scan.h wants; kScanWidth, a constant and at least key_width; and two
+// loops over blocks of keys: FOR_BLOCKS(b) over those of kScanWidth values, and FOR_BLOCKS_THERE(b), which
+// leaves out those that key_width lacks. These are zeros everywhere.
 #include "kernels/gpu/scan.h"
 
 #define kScanTile 32   // as in kernels/vulkan/CMakeLists.txt
@@ -83,7 +84,7 @@ ScanAhead scan_fetch(ScanBlock p, ScanPlace at, uint t, uint rows) {
   t += at.slice;
   float_address keys = MOVED(p.key, key_at(p, t, at.head) + at.quad * 4);
   float_address queries = MOVED(keys, p.query_at), values = MOVED(p.value, t * p.value_stride + at.column);
-  FOR_BLOCKS(b) {
+  FOR_BLOCKS_THERE(b) {
     UNROLL for (uint j = 0; j < 4; ++j) {
       next.key[b][j] = keys.at[b * kScanBlock + j];
       next.query[b][j] = queries.at[b * kScanBlock + j];
@@ -123,13 +124,13 @@ float scan_factor(ScanBlock p, uint which, uint row, uint rows) {
 
 // A thread multiplies the keys of row s = quad with the key and the query of row r = slice.
 ScanOfRow scan_pair(ScanBlock p, ScanPlace at, uint rows, ScanOfRow row) {
-  const uint r = at.slice, s = at.quad;
+  const uint r = made_anew(at.slice), s = made_anew(at.quad);
   vec4 of_keys = vec4(0.0f), of_queries = vec4(0.0f);
   ROLLED for (uint b = 0; b < p.key_width / kScanBlock; ++b) {
     UNROLL for (uint i = 0; i < kScanSlices; ++i) {
       const vec4 key = scan_vectors[scan_four(s, b, i)];
-      of_keys += key * scan_vectors[scan_four(r, b, i)];
-      of_queries += key * scan_vectors[scan_four(kScanQueries + r, b, i)];
+      of_keys = fma(key, scan_vectors[scan_four(r, b, i)], of_keys);
+      of_queries = fma(key, scan_vectors[scan_four(kScanQueries + r, b, i)], of_queries);
     }
   }
   float from_s = 1.0f;
@@ -154,7 +155,8 @@ ScanOfRow scan_pair(ScanBlock p, ScanPlace at, uint rows, ScanOfRow row) {
   FOR_BLOCKS(b) {                                                           \
     UNROLL for (uint r = 0; r < count; ++r) {                               \
       const vec4 x = scan_vectors[scan_four(first_row + r, b, at.slice)];   \
-      UNROLL for (uint j = 0; j < 4; ++j) sums[r] += own[b * 4 + j] * x[j]; \
+      UNROLL for (uint j = 0; j < 4; ++j)                                   \
+        sums[r] = fma(own[b * 4 + j], vec4(x[j]), sums[r]);                 \
     }                                                                       \
   }
 // A step that writes many texts has runs of one row. They do an eighth of the work.
@@ -164,12 +166,14 @@ ScanOfRow scan_pair(ScanBlock p, ScanPlace at, uint rows, ScanOfRow row) {
     SCAN_MULTIPLY_ROWS(sums, own, first_row, 1)            \
   else                                                     \
     SCAN_MULTIPLY_ROWS(sums, own, first_row, kScanChunk)
-#define SCAN_CHANGE(own, change, decay, count)                                               \
-  FOR_BLOCKS(b)                                                                              \
-    UNROLL for (uint j = 0; j < 4; ++j) {                                                    \
-      own[b * 4 + j] *= decay;                                                               \
-      UNROLL for (uint r = 0; r < count; ++r)                                                \
-        own[b * 4 + j] += change[r] * scan_vectors[scan_four(r, b, at.slice)][j];            \
+#define SCAN_CHANGE(own, change, decay, count)                                \
+  FOR_BLOCKS(b)                                                               \
+    UNROLL for (uint j = 0; j < 4; ++j) {                                     \
+      own[b * 4 + j] *= decay;                                                \
+      UNROLL for (uint r = 0; r < count; ++r) {                               \
+        const float key = scan_vectors[scan_four(r, b, at.slice)][j];         \
+        own[b * 4 + j] = fma(change[r], vec4(key), own[b * 4 + j]);           \
+      }                                                                       \
     }
 #define SCAN_SHARE(sums) \
   FOR_ROWS(r) scan_sums[(at.slice * kScanChunk + r) * kScanQuads + at.quad] = sums[r];
@@ -188,7 +192,7 @@ void scan_tile(ScanBlock p, StepRun run, bool begins, float_address state, uint 
   vec4 own[kScanBlocks * 4], sums[kScanChunk], change[kScanChunk];
   UNROLL for (uint i = 0; i < kScanBlocks * 4; ++i) own[i] = vec4(0.0f);
   if (!begins) {
-    FOR_BLOCKS(b)
+    FOR_BLOCKS_THERE(b)
       UNROLL for (uint j = 0; j < 4; ++j)
         UNROLL for (uint e = 0; e < 4; ++e)
           own[b * 4 + j][e] = STATE_AT(state, scan_state_at(p, at, b, j) + e * kScanQuads);
@@ -217,12 +221,13 @@ void scan_tile(ScanBlock p, StepRun run, bool begins, float_address state, uint 
     FOR_ROWS(r) {
       change[r] = scan_known[r * kScanQuads + at.quad];
       if (at.delta)
-        UNROLL for (uint s = 0; s < r; ++s) change[r] -= scan_change_of[r * kScanChunk + s] * change[s];
+        UNROLL for (uint s = 0; s < r; ++s)
+          change[r] = fma(vec4(-scan_change_of[r * kScanChunk + s]), change[s], change[r]);
     }
     barrier();
     vec4 y = row.of_query * scan_sum(at) + at.skip * value;
     FOR_ROWS(s) {
-      if (s <= at.slice) y += scan_y_of[at.slice * kScanChunk + s] * change[s];
+      if (s <= at.slice) y = fma(vec4(scan_y_of[at.slice * kScanChunk + s]), change[s], y);
       change[s] *= scan_to_last[s];
     }
     if (at.slice < rows) {
@@ -234,7 +239,7 @@ void scan_tile(ScanBlock p, StepRun run, bool begins, float_address state, uint 
     else
       SCAN_CHANGE(own, change, row.decay, kScanChunk)
   }
-  FOR_BLOCKS(b)
+  FOR_BLOCKS_THERE(b)
     UNROLL for (uint j = 0; j < 4; ++j)
       UNROLL for (uint e = 0; e < 4; ++e)
         STATE_AT(state, scan_state_at(p, at, b, j) + e * kScanQuads) = own[b * 4 + j][e];

@@ -14,9 +14,21 @@ DEVICE float_address state_of(GLOBAL float* states, const StepRun& run, uint str
 }
 
 DEVICE float sqrt(float x) { return __builtin_sqrtf(x); }
+namespace {
+WORD vec4 fma(vec4 a, vec4 b, vec4 c) { return __builtin_elementwise_fma(a, b, c); }
+}  // namespace
+
+// `value`, which the compiler takes for another one in each round of a loop: what follows from it is made
+// anew and stays in no register meanwhile.
+DEVICE uint made_anew(uint value) {
+#ifndef GRETA_EMULATED
+  asm volatile("" : "+v"(value));
+#endif
+  return value;
+}
 
 #define AT(address, i) address[i]
-#define MOVED(address, n) float_address(address + int(n))
+#define MOVED(address, n) float_address(float_address(address).at + int(n))
 #define IS(address) (address != nullptr)
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("nounroll")

@@ -20,6 +20,8 @@ float_address state_of(float_address states, StepRun run, uint stride) {
   return float_address(uint64_t(states) + uint64_t(run.state) * stride * 4);
 }
 
+uint made_anew(uint value) { return value; }
+
 #define AT(address, i) address.at[i]
 #define MOVED(address, n) float_address(uint64_t(int64_t(uint64_t(address)) + int64_t(int(n)) * 4))
 #define IS(address) (uint64_t(address) != 0)

@@ -176,7 +176,7 @@ PROMPTS = "attention_tiles_* attention_wide_* attention_prefix_*"
 # Tiles of types whose pieces are loaded a step ahead, as they lie (kernels/gpu/pieces).
 AHEAD_TILES = "matmul_tiles_*_q4_k* matmul_tiles_*_f16"
 AHEAD_WIDE = "matmul_wide_*_q4_k* matmul_wide_*_f16 matmul_wide_*_q8_0*"
-NOT_MATRICES = f"{NOT_TILES} !attention_tiles_* !attention_wide_* !attention_prefix_*"
+NOT_MATRICES = f"{NOT_TILES} !attention_tiles_* !attention_wide_* !attention_prefix_* !scan_chunks"
 GFX94 = "gfx942 gfx950 gfx9-4-generic"
 # Its matrix instruction makes two products of the others', so each of them has twice as many others. For Q4_K it has 16
 # more for 32 of them in tiles, 64 in wide ones: conversions to halves by pairs, which this target has, in place of
@@ -197,6 +197,8 @@ RULES = [
     Rule("hidden arguments", "*", "*", no_hidden),
     Rule("vector registers", NOT_MATRICES, "gfx9*", at_most("vgpr_count", 128, "four waves on a SIMD")),
     Rule("vector registers", NOT_MATRICES, "gfx1*", at_most("vgpr_count", 192, "eight waves on a SIMD")),
+    # A state of 128 keys by 32 columns in 64 threads; a model has few such groups.
+    Rule("scan registers", "scan_chunks", "*", at_most("vgpr_count", 256, "two waves on a SIMD of CDNA, all that RDNA has")),
     Rule("shared memory", NOT_TILES, "*", at_most("group_segment_fixed_size", 32 * 1024, "two groups on a unit")),
     Rule("meetings", "decode_stages", GFX94, meets_over_dies),
     Rule("ticket", "* !decode_stages", GFX94, ordered(r"\bsc0\b", "buffer_wbl2 sc1", "buffer_inv sc1")),

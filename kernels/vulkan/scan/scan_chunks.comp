@@ -11,6 +11,7 @@ layout(push_constant, scalar) uniform Push { ScanBlock p; };
 layout(constant_id = 2) const uint kKeyWidth = 128;
 #define kScanWidth kKeyWidth
 #define FOR_BLOCKS(b) [[unroll]] for (uint b = 0; b < kKeyWidth / kScanBlock; ++b)
+#define FOR_BLOCKS_THERE FOR_BLOCKS
 
 #include "kernels/gpu/scan_chunks.h"
 
