@@ -1820,7 +1820,7 @@ typedef struct greta_request_event {
   uint32_t prompt_tokens;            /* Of GRETA_EVENT_START and GRETA_EVENT_PROGRESS, like the next two. */
   uint32_t read_tokens;              /* Tokens of the prompt that were read or came from the cache. */
   uint32_t cached_tokens;            /* How many of them came from the prefix cache, or from the state. */
-  uint32_t reserved;
+  uint32_t unread;                   /* Events that can be read now behind this one, the end included. */
 } greta_request_event;
 
 /* Gives the next event. Only one thread at a time may wait for a request's events.

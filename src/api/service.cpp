@@ -189,7 +189,7 @@ greta_status greta_request_next(greta_request* request, uint64_t timeout_ns, gre
     from = {};
     event.token = kNoToken;
     event.text = "";
-    if (request->request->next(timeout_ns, &from)) {
+    if (request->request->next(timeout_ns, &from, &event.unread)) {
       event.kind = kEventKinds[size_t(from.kind)];
       event.token = from.token.token;
       event.logprob = from.token.logprob;

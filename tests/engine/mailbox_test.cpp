@@ -103,3 +103,54 @@ TEST_CASE("serve: of two reports of progress that nobody has read, the last one 
   }
   CHECK(!mailbox.take(0, &event));
 }
+
+TEST_CASE("serve: a reader is told once of what was put into its empty box, and of the end", "[serve]") {
+  int calls = 0;
+  const Wake wake{[](void* user, void*) { ++*static_cast<int*>(user); }, &calls, nullptr};
+  Mailbox mailbox(8, std::make_shared<Doorbell>(), wake);
+  mailbox.put({});
+  mailbox.put({});
+  CHECK(calls == 0);  // those of other boxes come first
+  mailbox.tell();
+  mailbox.tell();
+  CHECK(calls == 1);
+  RequestEvent event;
+  uint32_t unread = 9;
+  REQUIRE(mailbox.take(0, &event, &unread));
+  CHECK(unread == 1);
+  mailbox.put({});  // into a box that is not empty
+  mailbox.tell();
+  CHECK(calls == 1);
+  REQUIRE(mailbox.take(0, &event, &unread));
+  REQUIRE(mailbox.take(0, &event, &unread));
+  CHECK(unread == 0);
+  mailbox.put({});
+  mailbox.end({});  // tells of both
+  CHECK(calls == 2);
+  REQUIRE(mailbox.take(0, &event, &unread));
+  CHECK(unread == 1);  // the end
+  RequestResult result;
+  CHECK(mailbox.ended(&result));
+}
+
+TEST_CASE("serve: events come out in their order, however many wait", "[serve]") {
+  constexpr uint32_t kEvents = 5000;
+  EventQueue queue;
+  uint32_t put = 0, taken = 0;
+  const auto take = [&] {
+    RequestEvent event;
+    queue.pop(&event);
+    CHECK(event.progress.read_tokens == taken++);
+  };
+  while (put < kEvents) {
+    for (uint32_t i = 0; i < put % 7 + 1; ++i) {
+      RequestEvent event;
+      event.progress.read_tokens = put++;
+      queue.push(std::move(event));
+    }
+    for (uint32_t i = 0; i < put % 5 && !queue.empty(); ++i) take();
+    REQUIRE(queue.size() == put - taken);
+  }
+  while (!queue.empty()) take();
+  CHECK(taken == put);
+}

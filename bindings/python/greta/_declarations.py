@@ -1238,7 +1238,7 @@ class greta_request_event(Structure):
     prompt_tokens: int
     read_tokens: int
     cached_tokens: int
-    reserved: int
+    unread: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("kind", c_uint32),
@@ -1256,7 +1256,7 @@ class greta_request_event(Structure):
         ("prompt_tokens", c_uint32),
         ("read_tokens", c_uint32),
         ("cached_tokens", c_uint32),
-        ("reserved", c_uint32),
+        ("unread", c_uint32),
     ]
 
 

@@ -3,21 +3,24 @@
 #include <cxxabi.h>
 
 #include <chrono>
+#include <utility>
 
 namespace greta {
 
 void Mailbox::put(RequestEvent event) {
-  bool first = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    first = events_.empty();
-    using Kind = RequestEvent::Kind;
-    if (!first && event.kind == Kind::Progress && events_.back().kind == Kind::Progress) events_.pop_back();
-    events_.push_back(std::move(event));
-    if (events_.size() == capacity_ / 2 + 1) crowded_since_ns_ = now_ns();
-    came_.notify_all();
-  }
-  if (first) call_wake();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const bool first = events_.empty();
+  untold_ |= first;
+  using Kind = RequestEvent::Kind;
+  if (!first && event.kind == Kind::Progress && events_.back().kind == Kind::Progress) events_.pop_back();
+  events_.push(std::move(event));
+  unread_.store(events_.size(), std::memory_order_relaxed);
+  if (events_.size() == capacity_ / 2 + 1) crowded_since_ns_ = now_ns();
+  came_.notify_all();
+}
+
+void Mailbox::tell() {
+  if (std::exchange(untold_, false)) call_wake();
 }
 
 void Mailbox::end(const RequestResult& result) {
@@ -29,7 +32,8 @@ void Mailbox::end(const RequestResult& result) {
     ended_ = true;
     came_.notify_all();
   }
-  if (all_read) call_wake();
+  untold_ |= all_read;
+  tell();
 }
 
 // An exception would end somebody else's work, so it is ignored.
@@ -62,14 +66,15 @@ void Mailbox::wait(std::unique_lock<std::mutex>& lock, uint64_t timeout_ns) {
     came_.wait_until(lock, now + std::chrono::nanoseconds(timeout_ns), ready);
 }
 
-bool Mailbox::take(uint64_t timeout_ns, RequestEvent* out) {
+bool Mailbox::take(uint64_t timeout_ns, RequestEvent* out, uint32_t* unread) {
   bool waited_for = false;  // the writer may wait for this
   {
     std::unique_lock<std::mutex> lock(mutex_);
     if (timeout_ns) wait(lock, timeout_ns);  // who only looks is spared the system's clock and its sleep
     if (events_.empty()) return false;
-    *out = std::move(events_.front());
-    events_.pop_front();
+    events_.pop(out);
+    unread_.store(events_.size(), std::memory_order_relaxed);
+    if (unread) *unread = uint32_t(events_.size()) + ended_;
     crowded_since_ns_ = now_ns();
     waited_for = events_.size() + 1 == capacity_ || events_.size() == capacity_ / 2;
   }

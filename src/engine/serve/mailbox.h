@@ -1,9 +1,10 @@
 // How the thread that runs a service and the threads that use it speak to each other.
 #pragma once
+#include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "engine/serve/cancellation.h"
 #include "engine/session/session.h"
@@ -51,6 +52,7 @@ struct RequestProgress {
   uint32_t prompt_tokens = 0,
            read_tokens = 0;  // read_tokens also counts those of an answer that is read anew
   uint32_t cached_tokens = 0, generated_tokens = 0, reasoning_tokens = 0, set_back = 0;
+  bool operator==(const RequestProgress&) const = default;
 };
 
 struct RequestEvent {
@@ -83,10 +85,39 @@ struct Wake {
   void* request_user = nullptr;
 };
 
+// Events in the order in which they came. Where they are read as fast as they come it keeps its memory.
+class EventQueue {
+ public:
+  bool empty() const { return first_ == events_.size(); }
+  size_t size() const { return events_.size() - first_; }
+  RequestEvent& back() { return events_.back(); }
+  void pop_back() { events_.pop_back(); }
+  void push(RequestEvent&& event) {
+    if (first_ > events_.size() / 2) {
+      events_.erase(events_.begin(), events_.begin() + std::ptrdiff_t(first_));
+      first_ = 0;
+    }
+    events_.push_back(std::move(event));
+  }
+  void pop(RequestEvent* out) {
+    *out = std::move(events_[first_++]);
+    if (!empty()) return;
+    events_.clear();
+    first_ = 0;
+    if (events_.capacity() > kKept) events_.shrink_to_fit();
+  }
+
+ private:
+  static constexpr size_t kKept = 8;
+  std::vector<RequestEvent> events_;
+  size_t first_ = 0;  // those before it were read
+};
+
 // What has come of a request and was not read yet. One thread writes; any thread reads.
 class Mailbox {
  public:
-  // wake: called by the writer when there is something to read again: an event in an empty box, or the end
+  // wake: called by the writer when there is something to read again: an event in an empty box, by tell(), or
+  // the end
   Mailbox(size_t capacity, std::shared_ptr<Doorbell> writer, const Wake& wake = {})
       : capacity_(capacity), writer_(std::move(writer)), wake_(wake) {}
 
@@ -98,15 +129,12 @@ class Mailbox {
   }
 
   // The writer's side. A full box takes further events, but its request makes none until it is read.
-  bool full() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return events_.size() >= capacity_;
-  }
-  bool half_read() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return events_.size() <= capacity_ / 2;
-  }
+  bool full() const { return unread_.load(std::memory_order_relaxed) >= capacity_; }
+  bool half_read() const { return unread_.load(std::memory_order_relaxed) <= capacity_ / 2; }
   void put(RequestEvent event);  // of two Progress events that nobody has read, the first one goes
+  // Wakes the reader where something was put into an empty box. Apart from put(), so that results of a step
+  // are put into many boxes before the first reader runs: it finds all of them, and is not woken for each.
+  void tell();
   void end(const RequestResult& result);
   void note(const RequestProgress& progress) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -115,7 +143,8 @@ class Mailbox {
 
   // The reader's side. Gives the next event, or false if none comes within `timeout_ns` or ever. ~0: it waits
   // as long as that takes.
-  bool take(uint64_t timeout_ns, RequestEvent* out);
+  // unread: how many come behind it now, the end included; may be null
+  bool take(uint64_t timeout_ns, RequestEvent* out, uint32_t* unread = nullptr);
   bool ended(RequestResult* out);  // it has ended and every event was read
   RequestProgress progress(uint32_t* unread) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -136,11 +165,13 @@ class Mailbox {
   bool silent_ = false;              // guarded by it
   std::mutex mutex_;
   std::condition_variable came_;
-  std::deque<RequestEvent> events_;
+  EventQueue events_;
+  std::atomic<size_t> unread_ = 0;  // in events_, for the writer, who needs no lock for it
   uint64_t crowded_since_ns_ = 0;  // since when more than half is unread, and nobody has read any
   RequestProgress progress_;
   RequestResult result_;
   bool ended_ = false;
+  bool untold_ = false;  // the writer's: something was put into an empty box
 };
 
 }  // namespace greta

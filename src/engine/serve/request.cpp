@@ -190,7 +190,12 @@ RequestProgress Request::how_far() {
   return out;
 }
 
-void Request::note_progress() { mailbox_.note(how_far()); }
+void Request::note_progress() {
+  const RequestProgress now = how_far();
+  if (now == noted_) return;
+  noted_ = now;
+  mailbox_.note(now);
+}
 
 void Request::announce() {
   static_cast<WritingResult&>(result_) = Writing::result();

@@ -48,7 +48,9 @@ class Request final : public Writing {
                      RequestOptions&& options, std::shared_ptr<Request>* out);
 
   // ---- for any thread ----
-  bool next(uint64_t timeout_ns, RequestEvent* out) { return mailbox_.take(timeout_ns, out); }
+  bool next(uint64_t timeout_ns, RequestEvent* out, uint32_t* unread = nullptr) {
+    return mailbox_.take(timeout_ns, out, unread);
+  }
   bool ended(RequestResult* out) { return mailbox_.ended(out); }
   const Process& process() const { return process_; }
   const SavedState& state() const { return state_; }                 // after it has ended
@@ -116,6 +118,7 @@ class Request final : public Writing {
   void keep_state(SavedState&& state) { state_ = std::move(state); }
   void keep_state_failure(Status status);
   void note_progress();  // for whoever asks
+  void deliver() override { mailbox_.tell(); }
   void announce();       // that it has ended, after which its reader may close it
 
   Request(const Model& model, uint32_t context, size_t events, std::shared_ptr<Doorbell> engine,
@@ -153,6 +156,7 @@ class Request final : public Writing {
   char state_error_[kErrorTextBytes] = "";
   uint32_t scored_ = 0;  // tokens of the prompt whose probabilities were given
   RequestResult result_;
+  RequestProgress noted_;  // what the mailbox has
   const uint64_t added_ns_;
   std::unique_ptr<Places::Place> place_;  // goes first, since whoever looks for a place may look at all above
 };

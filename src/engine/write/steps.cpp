@@ -142,6 +142,8 @@ bool Steps::collect() {
     if (!part.live()) continue;
     act_for(*part.writing, [&] { return waited.ok() ? part.writing->finish(part, executor_, own) : waited; });
   }
+  for (const Part& part : under_way_.parts)
+    if (part.writing) part.writing->deliver();
   if (executor_.has_head() && waited.ok()) feed_head();
   return true;
 }

@@ -117,6 +117,8 @@ class Writing {
   void submitted(const Part& part);
   // Takes the results of a step. outputs: its logits or hidden states for this part.
   Status finish(const Part& part, Executor& executor, const float* outputs);
+  // Lets readers know, after the results of a step were given to all of its texts.
+  virtual void deliver() {}
 
   // A step with this part failed and may have changed the state of the sequence. The text is read again from
   // the last place at which it can go on, and goes alone until it has come past the part.
