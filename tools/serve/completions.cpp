@@ -110,8 +110,11 @@ class TextSink : public Sink {
   }
 
   void chunk(size_t index, std::string_view text, const char* finish) {
-    out += "data: " + head_ + ",\"choices\":[{\"index\":" + std::to_string(index) +
-           ",\"text\":" + json_string(text) + ",\"logprobs\":" + dump(logprobs_json(choices_[index]));
+    const std::string probabilities = logprobs_ ? dump(logprobs_json(choices_[index])) : "null";
+    (out += "data: ") += head_;
+    (out += ",\"choices\":[{\"index\":") += std::to_string(index);
+    (out += ",\"text\":") += json_string(text);
+    (out += ",\"logprobs\":") += probabilities;
     out += finish ? std::string(",\"finish_reason\":\"") + finish + "\"}]}\n\n"
                   : ",\"finish_reason\":null}]}\n\n";
   }

@@ -6,7 +6,7 @@
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/read.hpp>
 #include <cctype>
-#include <cstdio>
+#include <charconv>
 
 namespace greta::serve {
 namespace http = boost::beast::http;
@@ -78,7 +78,7 @@ void Exchange::begin(Response head) {
 void Exchange::write(std::string bytes) {
   if (gone_ || bytes.empty()) return;
   if (unsent_.fetch_add(bytes.size()) + bytes.size() > kFull) was_full_ = true;
-  post([this, bytes = std::move(bytes)](Connection& c) mutable { c.write(this, std::move(bytes)); });
+  post([this, bytes = std::move(bytes)](Connection& c) { c.write(this, bytes); });
 }
 
 void Exchange::end() {
@@ -213,7 +213,7 @@ void Connection::on_head(Error error) {
   Response refusal;
   if (network_->handler->refuses(call_, &refusal)) return refuse(refusal);
   if (boost::beast::iequals(call_.header("expect"), "100-continue") && body_unread_) {
-    queue("HTTP/1.1 100 Continue\r\n\r\n");
+    out_ += "HTTP/1.1 100 Continue\r\n\r\n";
     write_next();
   }
   read_body();
@@ -259,7 +259,8 @@ void Connection::refuse(const Response& response) {
   state_ = State::Busy;
   exchange_.reset();
   if (body_unread_) keep_ = false;
-  queue(head_text(response, true) + (head_only_ ? std::string() : response.body));
+  out_ += head_text(response, true);
+  if (!head_only_) out_ += response.body;
   ended_ = true;
   write_next();
 }
@@ -278,9 +279,8 @@ std::string Connection::head_text(const Response& response, bool whole) const {
 
 void Connection::send(const Exchange* from, Response response) {
   if (from != exchange_.get() || streaming_ || ended_) return;
-  std::string text = head_text(response, true);
-  if (!head_only_) text += response.body;
-  queue(std::move(text));
+  out_ += head_text(response, true);
+  if (!head_only_) out_ += response.body;
   ended_ = true;
   write_next();
 }
@@ -290,53 +290,60 @@ void Connection::begin(const Exchange* from, const Response& head) {
   streaming_ = true;
   pings_ = head.type == "text/event-stream";
   if (!chunked_) keep_ = false;
-  queue(head_text(head, false));
+  out_ += head_text(head, false);
   write_next();
 }
 
-void Connection::write(const Exchange* from, std::string bytes) {
+void Connection::write(const Exchange* from, const std::string& bytes) {
   if (from != exchange_.get() || !streaming_ || ended_ || head_only_ || bytes.empty()) return;
-  if (!chunked_) {
-    queue(std::move(bytes));
-  } else {
-    char size[24];
-    std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
-    queue(size + bytes + "\r\n");
+  if (chunked_) {
+    char size[16];
+    out_.append(size, std::to_chars(size, size + sizeof size, bytes.size(), 16).ptr) += "\r\n";
   }
+  out_ += bytes;
+  if (chunked_) out_ += "\r\n";
   write_next();
 }
 
 void Connection::end(const Exchange* from) {
   if (from != exchange_.get() || !streaming_ || ended_) return;
-  if (chunked_ && !head_only_) queue("0\r\n\r\n");
+  if (chunked_ && !head_only_) out_ += "0\r\n\r\n";
   ended_ = true;
   write_next();
 }
 
-void Connection::queue(std::string bytes) { out_.push_back(std::move(bytes)); }
-
+// Writes what there is, as far as the client takes it at once. The rest goes when there is room, and behind
+// it what has gathered until then.
 void Connection::write_next() {
   if (writing_ || state_ == State::Closed) return;
-  if (out_.empty()) {
-    if (ended_ && state_ == State::Busy) finish();
-    return;
+  if (!out_.empty()) {
+    writing_out_.clear();
+    writing_out_.swap(out_);
+    last_write_ = Clock::now();
+    if (state_ == State::Busy) set_deadline(network_->options.timeout_s);
+    Error error;
+    const size_t bytes = socket_.write_some(asio::buffer(writing_out_), error);
+    if (error && error != asio::error::would_block) return close();
+    note_sent(bytes);
+    if (bytes < writing_out_.size()) return write_rest(bytes);
   }
+  if (ended_ && state_ == State::Busy) finish();
+}
+
+void Connection::write_rest(size_t begin) {
   writing_ = true;
-  if (state_ == State::Busy) set_deadline(network_->options.timeout_s);
-  // What has gathered while the last piece was written goes as one.
-  while (out_.size() > 1 && out_.front().size() < kFull) {
-    out_.front() += out_[1];
-    out_.erase(out_.begin() + 1);
-  }
-  asio::async_write(socket_, asio::buffer(out_.front()),
+  asio::async_write(socket_, asio::buffer(writing_out_) + begin,
                     [self = shared_from_this()](Error error, size_t bytes) {
                       self->writing_ = false;
                       if (error) return self->close();
-                      self->out_.pop_front();
+                      self->note_sent(bytes);
                       self->last_write_ = Clock::now();
-                      if (self->exchange_) self->exchange_->sent(bytes);
                       self->write_next();
                     });
+}
+
+void Connection::note_sent(size_t bytes) {
+  if (exchange_) exchange_->sent(bytes);
 }
 
 // The answer is written: on to the next request.
@@ -344,6 +351,8 @@ void Connection::finish() {
   exchange_.reset();
   streaming_ = pings_ = ended_ = false;
   call_ = Call{};
+  // An idle connection keeps no memory.
+  for (std::string* text : {&out_, &writing_out_}) std::string().swap(*text);
   if (!keep_) return linger();
   state_ = State::Idle;
   set_deadline(kIdleSeconds);

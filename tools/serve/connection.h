@@ -6,7 +6,6 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <chrono>
-#include <deque>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -73,7 +72,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // What an exchange does, on the network's thread. Exchanges that are over are not heard.
   void send(const Exchange* from, Response response);
   void begin(const Exchange* from, const Response& head);
-  void write(const Exchange* from, std::string bytes);
+  void write(const Exchange* from, const std::string& bytes);
   void end(const Exchange* from);
 
  private:
@@ -87,8 +86,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_body(Error error);
   void malformed(Error error);
   void refuse(const Response& response);
-  void queue(std::string bytes);
   void write_next();
+  void write_rest(size_t begin);
+  void note_sent(size_t bytes);
   void finish();
   void linger();
   void set_deadline(uint64_t seconds) { deadline_ = Clock::now() + std::chrono::seconds(seconds); }
@@ -105,7 +105,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
   Call call_;
   std::shared_ptr<Exchange> exchange_;
-  std::deque<std::string> out_;  // the first is being written
+  std::string out_, writing_out_;  // what waits, and what is being written
 };
 
 }  // namespace greta::serve

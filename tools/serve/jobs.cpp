@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace greta::serve {
 namespace {
@@ -55,14 +56,27 @@ void Jobs::listen(greta_service_options* options) {
   };
 }
 
-// Called by the service, also for requests that start() has not taken up yet: it looks at them itself.
+// Called by the service, also for requests that start() has not taken up yet: it looks at them itself. Those
+// of slots.cpp are no jobs, and null.
 void Jobs::note_ready(Running* running) {
+  if (!running) return;
   {
     const std::lock_guard lock(mutex_);
-    if (!all_.count(running)) return;
-    ready_.push_back(running);
+    if (!running->taken || running->noted) return;
+    note(running);
   }
   woken_.notify_all();
+}
+
+// Under the mutex, as the next one.
+void Jobs::take_up(Running* running) {
+  running->taken = true;
+  all_.insert(running);
+  note(running);
+}
+
+void Jobs::note(Running* running) {
+  if (!std::exchange(running->noted, true)) ready_.push_back(running);
 }
 
 void Jobs::open(greta_service* service, uint32_t together) {
@@ -145,8 +159,7 @@ void Jobs::start(const std::string& id, const Trace& trace, std::shared_ptr<Repl
   ++active_;
   {
     const std::lock_guard lock(mutex_);
-    all_.insert(job->running.begin(), job->running.end());
-    ready_.insert(ready_.end(), job->running.begin(), job->running.end());
+    for (Running* each : job->running) take_up(each);
     if (job->next < job->items.size()) {
       job->starved = true;
       starved_.push_back(job);
@@ -257,24 +270,28 @@ void Jobs::run() {
         woken_.wait(lock, [&] { return due() || !starved_.empty(); });
       else
         woken_.wait_for(lock, kRetry, due);
-      ready.swap(ready_);
       cancelled.swap(cancelled_);
       drained.swap(drained_);
       starved.swap(starved_);
-      everything = cancel_all_;
-      cancel_all_ = false;
-      if (everything) ready.assign(all_.begin(), all_.end());
+      everything = std::exchange(cancel_all_, false);
       if (closing_ && all_.empty() && starved.empty()) return;
       if (closing_) woken_.wait_for(lock, kRetry);  // until those that are cancelled have ended
-      if (closing_) ready.assign(all_.begin(), all_.end());
+      if (everything || closing_)
+        for (Running* each : all_) note(each);
+      for (const auto& job : drained)
+        for (Running* each : job->running) note(each);
+      ready.swap(ready_);
+      for (Running* each : ready) each->noted = false;
     }
     if (everything)
       for (Running* each : ready) cancel(each->job.get());
     if (everything)
       for (const auto& job : starved) cancel(job.get());
     for (const auto& job : cancelled) cancel(job.get());
-    for (const auto& job : drained) ready.insert(ready.end(), job->running.begin(), job->running.end());
-    for (Running* each : ready) read_all(each);
+    for (Running* each : ready) {
+      while (read(each)) {
+      }
+    }
     for (const auto& job : starved) {
       job->starved = false;
       refill(job);
@@ -283,21 +300,12 @@ void Jobs::run() {
   }
 }
 
-void Jobs::read_all(Running* running) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!all_.count(running)) return;
-  }
-  while (read(running)) {
-  }
-}
-
 void Jobs::cancel(Job* job) {
   job->next = job->items.size();
   for (Running* each : job->running) greta_request_cancel(each->request);
 }
 
-// Reads one event; false if there is none for now.
+// Reads one event; false if there is none more for now.
 bool Jobs::read(Running* running) {
   Job& job = *running->job;
   if (job.reply->full() && !job.left) return false;
@@ -307,11 +315,7 @@ bool Jobs::read(Running* running) {
     finish(running);
     return false;
   }
-  if (event.kind == GRETA_EVENT_NONE) {
-    if (!job.sink->out.empty()) job.reply->write(std::move(job.sink->out));
-    job.sink->out.clear();
-    return false;
-  }
+  if (event.kind == GRETA_EVENT_NONE) return false;
   constexpr greta_event_kind kOfAnswer[] = {GRETA_EVENT_TEXT, GRETA_EVENT_REASONING, GRETA_EVENT_CALL_START,
                                             GRETA_EVENT_CALL_PIECE};
   if (event.token >= 0 && std::ranges::find(kOfAnswer, event.kind) != std::end(kOfAnswer)) {
@@ -323,7 +327,9 @@ bool Jobs::read(Running* running) {
     running->last = now;
   }
   if (!job.over && !job.left) job.sink->event(running->index, event);
-  return true;
+  if (event.unread > 0) return true;
+  if (!job.sink->out.empty()) job.reply->write(std::exchange(job.sink->out, {}));
+  return false;
 }
 
 void Jobs::finish(Running* running) {
@@ -340,6 +346,8 @@ void Jobs::finish(Running* running) {
   {
     const std::lock_guard lock(mutex_);
     all_.erase(running);
+    running->taken = false;
+    if (running->noted) std::erase(ready_, running);
   }
   const bool whole = ended.status == GRETA_OK && ended.result.forgotten_tokens == 0;
   if (whole) ended.differs_at = departure(*running, ended.result.prompt_tokens);
@@ -383,8 +391,7 @@ void Jobs::refill(const std::shared_ptr<Job>& job) {
       break;
     }
     const std::lock_guard lock(mutex_);
-    all_.insert(job->running[before]);
-    ready_.push_back(job->running[before]);
+    take_up(job->running[before]);
   }
   if (!job->running.empty() || job->next < job->items.size() || job->finished) return;
   job->finished = true;

@@ -100,6 +100,7 @@ class Jobs {
     uint64_t first_ns = 0;
     int slot = -1;   // that remembers its text; -1: none does
     int shown = -1;  // its number for /slots; -1: none yet
+    bool taken = false, noted = false;  // it is in all_; in ready_
   };
   struct Job : Watcher, std::enable_shared_from_this<Job> {
     Jobs* jobs = nullptr;
@@ -135,7 +136,8 @@ class Jobs {
   void refill(const std::shared_ptr<Job>& job);
   void cancel(Job* job);
   void note_ready(Running* running);
-  void read_all(Running* running);
+  void take_up(Running* running);
+  void note(Running* running);
 
   std::function<void(const Ended&)> on_end_;
   std::function<void(uint64_t)> on_gap_;
@@ -144,7 +146,7 @@ class Jobs {
   std::thread thread_;
   std::mutex mutex_;
   std::condition_variable woken_;
-  std::vector<Running*> ready_;  // under the mutex, as are the next three
+  std::vector<Running*> ready_;  // under the mutex, as are the next three; each once
   std::unordered_set<Running*> all_;
   std::vector<std::shared_ptr<Job>> cancelled_, drained_,
       starved_;  // starved: there was no place for an item

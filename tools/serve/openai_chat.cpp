@@ -122,7 +122,8 @@ class ChatSink : public Sink {
 
   void chunk(uint32_t index, const std::string& delta, const char* finish, const Json& logprobs) {
     Choice& choice = choices_[index];
-    out += "data: " + head_ + ",\"choices\":[{\"index\":" + std::to_string(index) + ",\"delta\":{";
+    (out += "data: ") += head_;
+    ((out += ",\"choices\":[{\"index\":") += std::to_string(index)) += ",\"delta\":{";
     if (!choice.has_role)
       out += delta.empty() ? R"("role":"assistant","content":"")" : R"("role":"assistant",)";
     choice.has_role = true;
