@@ -2,8 +2,8 @@
 // have the names of `vllm bench serve`. It speaks OpenAI's /v1/completions, so other servers are measured
 // alike.
 #include <netdb.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -29,10 +30,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
+constexpr double kSilence = 600;  // seconds after which an answer is given up
+
 struct Options {
   std::string host = "127.0.0.1", port = "8080", socket, model = "any", key;
   uint32_t requests = 64, concurrency = 8, prompt_tokens = 128, shared_tokens = 0, output_tokens = 128;
-  uint32_t vocab = 32000, seed = 0;
+  uint32_t vocab = 32000, seed = 0, threads = 1;
   bool as_json = false;
 };
 
@@ -47,17 +50,15 @@ double since(Clock::time_point begun) { return std::chrono::duration<double>(Clo
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
 
-// A connection, read by lines and by counts of bytes.
+// A connection, read by lines and by counts of bytes, as far as they have come.
 class Connection {
  public:
-  explicit Connection(const Options& o) : fd_(o.socket.empty() ? over_tcp(o) : over_file(o.socket)) {
-    const timeval limit = {600, 0};
-    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  }
+  explicit Connection(const Options& o) : fd_(o.socket.empty() ? over_tcp(o) : over_file(o.socket)) {}
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection() { close(fd_); }
 
+  int fd() const { return fd_; }
   void send(const std::string& text) {
     for (size_t at = 0; at < text.size();) {
       const ssize_t sent = ::send(fd_, text.data() + at, text.size() - at, MSG_NOSIGNAL);
@@ -66,23 +67,30 @@ class Connection {
     }
   }
   // A line without its end, "\r\n" or "\n".
-  std::string line() {
-    for (;;) {
-      const size_t end = held_.find('\n', at_);
-      if (end != std::string::npos) {
-        std::string text = held_.substr(at_, end - at_);
-        at_ = end + 1;
-        if (!text.empty() && text.back() == '\r') text.pop_back();
-        return text;
-      }
-      more();
-    }
+  bool line(std::string* out) {
+    const size_t end = held_.find('\n', at_);
+    if (end == std::string::npos) return false;
+    out->assign(held_, at_, end - at_);
+    at_ = end + 1;
+    if (!out->empty() && out->back() == '\r') out->pop_back();
+    return true;
   }
-  std::string bytes(size_t count) {
-    while (held_.size() - at_ < count) more();
-    std::string text = held_.substr(at_, count);
+  bool bytes(size_t count, std::string* out) {
+    if (held_.size() - at_ < count) return false;
+    out->assign(held_, at_, count);
     at_ += count;
-    return text;
+    return true;
+  }
+  // Takes what has come, of which there is something.
+  void more() {
+    held_.erase(0, at_);
+    at_ = 0;
+    char piece[16384];
+    const ssize_t got = recv(fd_, piece, sizeof piece, MSG_DONTWAIT);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (got <= 0)
+      fail(got ? std::string("cannot read: ") + strerror(errno) : "the server closed the connection");
+    held_.append(piece, size_t(got));
   }
 
  private:
@@ -107,18 +115,6 @@ class Connection {
     if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
       fail("cannot connect to " + path + ": " + strerror(errno));
     return fd;
-  }
-  void more() {
-    held_.erase(0, at_);
-    at_ = 0;
-    char piece[16384];
-    ssize_t got = 0;
-    do {
-      got = recv(fd_, piece, sizeof piece, 0);
-    } while (got < 0 && errno == EINTR);  // as after the process was stopped for a while
-    if (got <= 0)
-      fail(got ? std::string("cannot read: ") + strerror(errno) : "the server closed the connection");
-    held_.append(piece, size_t(got));
   }
 
   int fd_;
@@ -182,37 +178,163 @@ std::string request_text(const Options& o, uint32_t number) {
   return head + "Content-Length: " + std::to_string(text.size()) + "\r\nConnection: close\r\n\r\n" + text;
 }
 
-Seen run_request(const Options& o, uint32_t number) {
-  const std::string text = request_text(o, number);
-  Connection connection(o);
-  const Clock::time_point begun = Clock::now();
-  connection.send(text);
-  const std::string status = connection.line();
-  bool chunked = false;
-  size_t length = 0;
-  for (std::string line = connection.line(); !line.empty(); line = connection.line()) {
+// One request under way.
+class Request {
+ public:
+  Request(const Options& o, uint32_t number)
+      : text_(request_text(o, number)), connection_(o), begun_(Clock::now()), answer_(begun_, &seen_) {
+    connection_.send(text_);
+  }
+  int fd() const { return connection_.fd(); }
+  Clock::time_point heard() const { return heard_; }
+  // Takes what has come of the answer. Returns true when it has ended.
+  bool advance() {
+    heard_ = Clock::now();
+    connection_.more();
+    while (take()) {
+      if (state_ != State::Ended) continue;
+      seen_.end = since(begun_);
+      if (seen_.first == 0) fail("an answer without a text");
+      if (seen_.output_tokens == 0) seen_.output_tokens = uint32_t(seen_.gaps.size() + 1);
+      return true;
+    }
+    return false;
+  }
+  Seen& seen() { return seen_; }
+
+ private:
+  enum class State { Status, Head, Size, Piece, AfterPiece, Ended };
+
+  // The next part of the answer, if it is there.
+  bool take() {
+    std::string part;
+    switch (state_) {
+      case State::Status:
+        if (!connection_.line(&status_)) return false;
+        state_ = State::Head;
+        return true;
+      case State::Head:
+        return connection_.line(&part) && (take_field(std::move(part)), true);
+      case State::Size:
+        if (!connection_.line(&part)) return false;
+        bytes_ = 0;
+        std::from_chars(part.data(), part.data() + part.size(), bytes_, 16);
+        state_ = bytes_ ? State::Piece : State::Ended;
+        return true;
+      case State::Piece:
+        if (!connection_.bytes(bytes_, &part)) return false;
+        if (status_.find(" 200") == std::string::npos) fail(status_ + ": " + part);
+        answer_.take(part);
+        state_ = State::AfterPiece;
+        return true;
+      case State::AfterPiece:
+        if (!connection_.line(&part)) return false;
+        state_ = State::Size;
+        return true;
+      case State::Ended:
+        break;
+    }
+    return false;
+  }
+  void take_field(std::string line) {
     std::ranges::transform(line, line.begin(), [](unsigned char c) { return char(std::tolower(c)); });
-    if (line.starts_with("transfer-encoding:")) chunked = line.find("chunked") != std::string::npos;
-    if (line.starts_with("content-length:")) length = std::stoul(line.substr(15));
+    if (line.starts_with("transfer-encoding:")) chunked_ = line.find("chunked") != std::string::npos;
+    if (line.starts_with("content-length:")) bytes_ = std::stoul(line.substr(15));
+    if (!line.empty()) return;
+    if (!chunked_ && status_.find(" 200") != std::string::npos) fail("the answer does not stream");
+    state_ = chunked_ ? State::Size : State::Piece;
   }
-  if (status.find(" 200") == std::string::npos)
-    fail(status + ": " + (chunked ? connection.line() + connection.line() : connection.bytes(length)));
-  if (!chunked) fail("the answer does not stream");
-  Seen seen;
-  Answer answer(begun, &seen);
-  for (;;) {
-    const std::string count = connection.line();
-    size_t bytes = 0;
-    std::from_chars(count.data(), count.data() + count.size(), bytes, 16);
-    if (bytes == 0) break;
-    answer.take(connection.bytes(bytes));
-    connection.line();
+
+  const std::string text_;
+  Connection connection_;
+  const Clock::time_point begun_;
+  Clock::time_point heard_ = begun_;
+  Seen seen_;
+  Answer answer_;
+  State state_ = State::Status;
+  std::string status_;
+  bool chunked_ = false;
+  size_t bytes_ = 0;  // of the piece that comes
+};
+
+// What all threads share.
+struct Run {
+  explicit Run(const Options& options) : o(options) {}
+  const Options& o;
+  std::mutex mutex;
+  std::vector<Seen> all;
+  std::vector<std::string> errors;
+  std::atomic<uint32_t> next{0};
+};
+
+// Keeps some requests under way. One thread reads all of its answers, so that it costs the server's machine
+// little beside it.
+class Client {
+ public:
+  explicit Client(Run& run) : run_(run), poll_(epoll_create1(0)) {}
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client() { close(poll_); }
+
+  void go(uint32_t most) {
+    while (under_way_.size() < most && begin()) continue;
+    std::vector<epoll_event> events(std::max(most, 1u));
+    while (!under_way_.empty()) {
+      const int count = epoll_wait(poll_, events.data(), int(events.size()), 1000);
+      for (int i = 0; i < count; ++i) advance(static_cast<Request*>(events[size_t(i)].data.ptr));
+      give_up_silent();
+    }
   }
-  seen.end = since(begun);
-  if (seen.first == 0) fail("an answer without a text");
-  if (seen.output_tokens == 0) seen.output_tokens = uint32_t(seen.gaps.size() + 1);
-  return seen;
-}
+
+ private:
+  bool begin() {
+    for (uint32_t number; (number = run_.next++) < run_.o.requests;) {
+      try {
+        auto request = std::make_unique<Request>(run_.o, number);
+        epoll_event event = {};
+        event.events = EPOLLIN;
+        event.data.ptr = request.get();
+        if (epoll_ctl(poll_, EPOLL_CTL_ADD, request->fd(), &event) != 0) fail("cannot watch a socket");
+        under_way_.push_back(std::move(request));
+        return true;
+      } catch (const std::exception& error) {
+        note(error.what());
+      }
+    }
+    return false;
+  }
+  void advance(Request* request) {
+    try {
+      if (!request->advance()) return;
+      const std::lock_guard<std::mutex> lock(run_.mutex);
+      run_.all.push_back(std::move(request->seen()));
+    } catch (const std::exception& error) {
+      note(error.what());
+    }
+    end(request);
+  }
+  void end(const Request* request) {
+    std::erase_if(under_way_, [&](const auto& each) { return each.get() == request; });
+    begin();
+  }
+  void give_up_silent() {
+    for (size_t i = under_way_.size(); i-- > 0;) {
+      Request* request = under_way_[i].get();
+      if (since(request->heard()) < kSilence) continue;
+      note("nothing has come for " + std::to_string(int(kSilence)) + " seconds");
+      end(request);
+    }
+  }
+  void note(const char* error) {
+    const std::lock_guard<std::mutex> lock(run_.mutex);
+    run_.errors.emplace_back(error);
+  }
+  void note(const std::string& error) { note(error.c_str()); }
+
+  Run& run_;
+  const int poll_;
+  std::vector<std::unique_ptr<Request>> under_way_;
+};
 
 struct Row {
   const char* name;
@@ -263,28 +385,17 @@ std::vector<Row> summary(const std::vector<Seen>& all, size_t failed, double sec
 }
 
 int run(const Options& o) {
-  std::vector<Seen> all;
-  std::vector<std::string> errors;
-  std::mutex mutex;
-  std::atomic<uint32_t> next{0};
+  Run run(o);
   const Clock::time_point begun = Clock::now();
   {
-    std::vector<std::jthread> clients;
-    for (uint32_t i = 0; i < o.concurrency; ++i)
-      clients.emplace_back([&] {
-        for (uint32_t number; (number = next++) < o.requests;) {
-          try {
-            Seen seen = run_request(o, number);
-            const std::lock_guard<std::mutex> lock(mutex);
-            all.push_back(std::move(seen));
-          } catch (const std::exception& error) {
-            const std::lock_guard<std::mutex> lock(mutex);
-            errors.emplace_back(error.what());
-          }
-        }
+    std::vector<std::jthread> threads;
+    const uint32_t count = std::min(o.threads, o.concurrency);
+    for (uint32_t i = 0; i < count; ++i)
+      threads.emplace_back([&run, most = o.concurrency * (i + 1) / count - o.concurrency * i / count] {
+        Client(run).go(most);
       });
   }
-  const std::vector<Row> rows = summary(all, errors.size(), since(begun));
+  const std::vector<Row> rows = summary(run.all, run.errors.size(), since(begun));
   if (o.as_json) {
     json object;
     for (const Row& row : rows) object[row.name] = row.value;
@@ -292,8 +403,8 @@ int run(const Options& o) {
   } else {
     for (const Row& row : rows) std::printf("%-34s %12.2f\n", row.name, row.value);
   }
-  if (!errors.empty()) std::fprintf(stderr, "greta-bench-serve: %s\n", errors[0].c_str());
-  return errors.empty() ? 0 : 1;
+  if (!run.errors.empty()) std::fprintf(stderr, "greta-bench-serve: %s\n", run.errors[0].c_str());
+  return run.errors.empty() ? 0 : 1;
 }
 
 }  // namespace
@@ -322,6 +433,9 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(301, 1 << 24))
       ->capture_default_str();
   app.add_option("--seed", o.seed, "of the prompts")->capture_default_str();
+  app.add_option("--threads", o.threads, "that read answers")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   app.add_flag("--json", o.as_json, "print one JSON object");
   CLI11_PARSE(app, argc, argv);
   try {
