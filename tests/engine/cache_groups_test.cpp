@@ -2,6 +2,7 @@
 // goes on as if it had been read from its beginning.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 #include <cstring>
 
 #include "engine/groups_rig.h"
@@ -9,6 +10,7 @@
 
 using namespace greta;
 using namespace greta::test;
+using Catch::Generators::from_range;
 
 namespace {
 
@@ -100,9 +102,12 @@ TEST_CASE("states: the plan counts them, and a saved state of another model is r
 
 TEST_CASE("cache groups: each turn of a conversation reads its new tokens and few others",
           "[engine][groups]") {
-  const std::string file = windowed("gemma3-pattern3", "gemma3.attention.sliding_window", 100);
+  const auto model = GENERATE(from_range(std::vector<Windowed>{
+      kWindowedModels[0], kHybridModels[0], kHybridModels[1], kHybridModels[2]}));
+  INFO(model.golden);
+  const std::string file = windowed(model.golden, model.key, model.window);
   Sessions sessions(file, 1, 0, 0, 12100);
-  REQUIRE(sessions.executor->plan().groups.count == 2);
+  REQUIRE(sessions.executor->plan().groups.count == (model.key ? 2 : 1));
   const std::unique_ptr<Session> session = sessions.open();
   GenerateOptions options;
   options.max_tokens = 12;  // half of it is reasoning, which the next turn leaves out
@@ -117,6 +122,7 @@ TEST_CASE("cache groups: each turn of a conversation reads its new tokens and fe
     CHECK(result.reread_tokens <= kPageTokens);
     end += uint32_t(more.size());
   }
+  CHECK(end == 12'000);
 }
 
 TEST_CASE("cache groups: a session of the first version is read, and one of the second where pages stay",
