@@ -33,8 +33,10 @@ def packed_string(text):
 
 
 def key(name, value):
-    """A key with a number, a text, or a list of numbers or of booleans."""
+    """A key with a number, a boolean, a text, or a list of numbers or of booleans."""
     head = packed_string(name)
+    if isinstance(value, bool):
+        return head + struct.pack("<I?", KEY_BOOL, value)
     if isinstance(value, str):
         return head + struct.pack("<I", KEY_STRING) + packed_string(value)
     if isinstance(value, list) and isinstance(value[0], bool):
@@ -177,6 +179,32 @@ def qwen35(s, t, n):
                    "expert_shared_feed_forward_length": s["shared"]}
 
 
+def granitehybrid(s, t, n):
+    width, head, heads, kv = s["width"], s["head"], s["heads"], s["kv"]
+    size, groups, states = s["state"], s["groups"], s["states"]
+    inner, mixed = states * 64, states * 64 + 2 * groups * size
+    attends = [i % 10 == 5 for i in range(n)]
+    for i in range(n):
+        t.layer(i, attn_norm=("one", width), ffn_norm=("one", width))
+        t.dense(i, width, s["inner"])
+        if attends[i]:
+            t.layer(i, attn_q=("plain", width, heads * head), attn_k=("plain", width, kv * head),
+                    attn_v=("value", width, kv * head), attn_output=("plain", heads * head, width))
+            continue
+        t.layer(i, ssm_in=("plain", width, inner + mixed + states), ssm_conv1d=("float", 4, mixed),
+                ssm_norm=("one", inner // groups, groups), ssm_out=("plain", inner, width))
+        t.one(i, "ssm_conv1d.bias", mixed)
+        t.one(i, "ssm_dt.bias", states)
+        t.one(i, "ssm_d", 1, states)
+        t.add(f"blk.{i}.ssm_a", 1, states, kind="minus one")
+    return {"attention.head_count": heads, "attention.head_count_kv": [kv if at else 0 for at in attends],
+            "rope.dimension_count": head, "rope.scaling.finetuned": False, "feed_forward_length": s["inner"],
+            "expert_count": 0, "expert_used_count": 0, "expert_shared_feed_forward_length": s["inner"],
+            "attention.scale": 1 / head, "embedding_scale": 12.0, "residual_scale": 0.22, "logit_scale": 6.0,
+            "ssm.conv_kernel": 4, "ssm.state_size": size, "ssm.group_count": groups, "ssm.inner_size": inner,
+            "ssm.time_step_rank": states}
+
+
 def gemma4(s, t, n):
     width, heads = s["width"], s["heads"]
     window = [i % 6 != 5 for i in range(n)]
@@ -229,6 +257,10 @@ SHAPES = {
     "qwen3.5-35b-a3b": dict(arch="qwen35moe", build=qwen35, layers=40, width=2048, heads=16, kv=2, head=256,
                             experts=256, used=8, expert_inner=512, shared=512, state=128, groups=16, states=32,
                             base=10000000.0),
+    "qwen3.5-2b": dict(arch="qwen35", build=qwen35, layers=24, width=2048, heads=8, kv=2, head=256, inner=6144,
+                       state=128, groups=16, states=16, base=10000000.0, tied=True),
+    "granite4-h-1b": dict(arch="granitehybrid", build=granitehybrid, layers=40, width=1536, heads=12, kv=4, head=128,
+                          inner=4096, state=128, groups=1, states=48, base=10000.0, tied=True),
     "gemma4-31b": dict(arch="gemma4", build=gemma4, layers=60, width=5376, heads=32, kv=16, global_kv=4,
                        inner=21504, base=1000000.0, tied=True),
     "gemma4-26b-a4b": dict(arch="gemma4", build=gemma4, layers=30, width=2816, heads=16, kv=8, global_kv=2,
