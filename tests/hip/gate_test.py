@@ -130,6 +130,7 @@ PLANTED = [
      "(uint* y) { y[lane()] = ((const __attribute__((address_space(4))) uint*)__builtin_amdgcn_implicitarg_ptr())[0]; }"),
     ("many", "gfx942", "vector registers", "", "(float* y) " + held(140)),
     ("many", "gfx1100", "vector registers", "", "(float* y) " + held(210)),
+    ("scan_chunks", "gfx942", "scan registers", "", "(float* y) " + held(270)),
     ("shared", "gfx942", "shared memory", "",
      "(float* y) { SHARED float a[12000]; a[lane() * 99] = y[0]; __builtin_amdgcn_s_barrier(); y[1] = a[lane() * 98]; }"),
     ("matmul_tiles_mfma_q8_0", "gfx942", "", "", TILE_9),
