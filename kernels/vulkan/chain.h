@@ -8,6 +8,7 @@
 #extension GL_KHR_memory_scope_semantics : require
 #pragma use_vulkan_memory_model
 #include "kernels/abi/chain.h"
+#include "kernels/vulkan/group_barrier.h"
 
 layout(constant_id = 103) const uint kChained = 0;  // whether the device has chains
 
@@ -18,11 +19,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) buffer ChainCell_ad
 const uint kMostPolls = 1 << 21;       // after so many a group gives up
 const uint kPollsBetweenLooks = 1024;  // after every so many a group looks whether another one has given up
 
-// A barrier of the group that makes its writes to buffers visible to all its threads.
-void chain_group_barrier() {
-  controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsBuffer,
-                 gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible);
-}
+void chain_group_barrier() { GROUP_BARRIER(gl_StorageSemanticsBuffer); }
 
 // How many groups of a stage have ended. What they wrote can then be read.
 uint chain_ended(ChainCell_address at) {

@@ -5,14 +5,11 @@
 #extension GL_KHR_memory_scope_semantics : require
 #pragma use_vulkan_memory_model
 #include "kernels/abi/abi.h"
+#include "kernels/vulkan/group_barrier.h"
 
 shared uint ticket_taken;  // how many groups were there before
 
-// A barrier of the group that makes its writes to buffers and shared memory visible to all its threads.
-void ticket_barrier() {
-  controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsBuffer | gl_StorageSemanticsShared,
-                 gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible);
-}
+void ticket_barrier() { GROUP_BARRIER(gl_StorageSemanticsBuffer | gl_StorageSemanticsShared); }
 
 // Whether this group is the last of `groups` that call it with counter `index`, which is 0 before and after.
 // The last group can then read what the others wrote to buffers. All threads call it: one of them releases to
