@@ -15,6 +15,16 @@ Status FeedForward::dense(Calls before, const Linear& to_gate, const Linear& to_
   }
   const uint32_t hidden = to_gate.weight.n;
   const Slice g = rows(hidden), u = rows(hidden);
+  if (!adapters().empty()) {  // what they add to both is made side by side
+    GRETA_TRY(emit(std::exchange(before, {})));
+    const Call both = gate(g, u, hidden);
+    const Calls gates = matmul(to_gate.weight, x, g, to_gate.bias),
+                ups = matmul(to_up.weight, x, u, to_up.bias);
+    GRETA_TRY(emit_beside({gates, ups}, both, &before));
+    GRETA_TRY(emit(before += both));
+    *last = matmul(down.weight, g, y, down.bias);
+    return {};
+  }
   before += matmul(to_gate.weight, x, g, to_gate.bias);
   before += matmul(to_up.weight, x, u, to_up.bias);
   GRETA_TRY(emit(before += gate(g, u, hidden)));

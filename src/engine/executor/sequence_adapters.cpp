@@ -10,6 +10,26 @@ namespace greta {
 constexpr uint64_t kScalesBytes = kMaxStepAdapters * kMaxStepTokens * sizeof(float);
 constexpr uint64_t kScalesAndState = kScalesBytes + sizeof(StepState);
 
+static void sort_by_identity(StepPlans::Adapters* adapters) {
+  std::ranges::sort(*adapters, {}, [](const auto& adapter) { return adapter->identity(); });
+}
+
+// The scales of all rows for each adapter, where these are the same and plans take them as constants: on a
+// processor, where each launch that scales rows is waited for. With `exact` a row has the bits that it has
+// beside any others, so its scale is always read. Else empty.
+static std::vector<float> same_scales(const Model& model, std::span<const float> scales, size_t rows,
+                                      uint32_t tokens) {
+  const auto calls_functions = [](const ModelDevice& on) { return on.device->info().host_functions; };
+  if (model.exact || !std::ranges::all_of(model.devices, calls_functions)) return {};
+  std::vector<float> same;
+  for (size_t first = 0; first < scales.size(); first += tokens) {
+    const std::span<const float> of_rows = scales.subspan(first, rows);
+    if (std::ranges::count(of_rows, of_rows[0]) != ptrdiff_t(rows)) return {};
+    same.push_back(of_rows[0]);
+  }
+  return same;
+}
+
 SequenceAdapters::SequenceAdapters(const Model& model, ExecutorDevices& on, StepPlans& plans,
                                    const Flights& flights, const ExecutorOptions& options,
                                    const ExecutorPlan& plan)
@@ -31,8 +51,9 @@ Status SequenceAdapters::set(uint32_t sequence, std::shared_ptr<const AdapterLis
     for (uint32_t d = 0; d < on_.size(); ++d) GRETA_TRY(on_device(model_, d, allocate_scales(d)));
     StepPlans::Adapters wanted;
     for (const AdapterUse& use : adapters->uses()) wanted.push_back(use.adapter);
+    sort_by_identity(&wanted);
     StepKey key{.tokens = plan_.step_tokens};
-    GRETA_TRY(plans_.find_set(std::move(wanted), &key.adapters));
+    GRETA_TRY(plans_.find_set(std::move(wanted), {}, &key.adapters));
     // The largest steps need the most memory. It is there before the first of them runs.
     for (const bool sample : {false, true}) {
       key.sample = sample;
@@ -71,14 +92,15 @@ Status SequenceAdapters::find(std::span<const TokenRow> rows, StepKey* key) {
     if (std::ranges::find(wanted, use.adapter) == wanted.end()) wanted.push_back(use.adapter);
   });
   if (wanted.empty()) return {};
-  GRETA_TRY(plans_.find_set(std::move(wanted), &key->adapters));
-  const auto& adapters = plans_.last_set();
+  sort_by_identity(&wanted);
+  const auto& adapters = wanted;
   scales_.assign(adapters.size() * key->tokens, 0);
   each_use([&](uint32_t t, const AdapterUse& use) {
     const size_t index = size_t(std::ranges::find(adapters, use.adapter) - adapters.begin());
     scales_[index * key->tokens + t] = use.scale * use.adapter->factor();
   });
-  return {};
+  std::vector<float> same = same_scales(model_, scales_, rows.size(), key->tokens);
+  return plans_.find_set(std::move(wanted), std::move(same), &key->adapters);
 }
 
 Status SequenceAdapters::upload(const StepKey& key, uint32_t outputs) {

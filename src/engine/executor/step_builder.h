@@ -97,6 +97,7 @@ struct StepBuilder {
   Calls low_rank(const Tensor& weight, const Slice& x, const Slice& y) const;
   Calls low_rank_each(const Tensor& weight, const Slice& x, const Slice& ids, const Slice& y,
                       uint32_t x_slots) const;
+  Calls onto_residual(const Calls& product, const Slice& x, const Slice& h) const;
   Status add_to_embeddings(const Slice& h);
   Status add_directions(uint32_t layer, const Slice& h);
   Status add_to_logits(const Weights& weights, const Slice& h, const Slice& logits);
@@ -149,7 +150,8 @@ struct StepBuilder {
   // out if the layer has none.
   Status leave(Calls last, const Tensor& gain, const Slice& x, const Slice& h) {
     if (there(gain)) last += post_norm(gain, x);
-    last += add(h, x, s.residual_scale);
+    const bool alone = !there(gain) && !adapters().empty() && last.all().front().op == Op::Matmul;
+    last = alone ? onto_residual(last, x, h) : last += add(h, x, s.residual_scale);
     return emit(last += std::exchange(behind, {}));
   }
 };

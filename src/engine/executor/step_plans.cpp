@@ -105,14 +105,16 @@ void StepPlans::drop_plans(uint32_t set) {
   });
 }
 
-Status StepPlans::find_set(Adapters&& adapters, uint32_t* number) {
+Status StepPlans::find_set(Adapters adapters, std::vector<float> scales, uint32_t* number) {
   if (adapters.size() > kMaxStepAdapters)
     return fail(Code::Full, "%zu adapters in a step, at most %u", adapters.size(), kMaxStepAdapters);
-  std::ranges::sort(adapters, {}, [](const auto& adapter) { return adapter->identity(); });
   const auto stale = [](const AdapterSet& set) {
     return std::ranges::any_of(set.adapters, [](const auto& adapter) { return adapter->closed(); });
   };
-  auto found = std::ranges::find(sets_, adapters, &AdapterSet::adapters);
+  const auto is_wanted = [&](const AdapterSet& set) {
+    return set.adapters == adapters && set.same_scales == scales;
+  };
+  auto found = std::ranges::find_if(sets_, is_wanted);
   const bool is_new = found == sets_.end();
   if (std::ranges::any_of(sets_, stale) || (is_new && sets_.size() == kMaxSets)) {
     GRETA_TRY(on_.wait_all());
@@ -122,10 +124,10 @@ Status StepPlans::find_set(Adapters&& adapters, uint32_t* number) {
       drop(sets_.front());
       sets_.erase(sets_.begin());
     }
-    found = std::ranges::find(sets_, adapters, &AdapterSet::adapters);
+    found = std::ranges::find_if(sets_, is_wanted);
   }
   if (found == sets_.end())
-    sets_.push_back({++last_set_, std::move(adapters)});
+    sets_.push_back({++last_set_, std::move(adapters), std::move(scales)});
   else
     std::rotate(found, found + 1, sets_.end());  // the one that was used last comes last
   *number = sets_.back().number;
@@ -135,7 +137,8 @@ Status StepPlans::find_set(Adapters&& adapters, uint32_t* number) {
 void StepPlans::give_adapters(const StepKey& key, StepBuffers* to) const {
   const auto set = std::ranges::find(sets_, key.adapters, &AdapterSet::number);
   to->adapters = {};
-  if (set != sets_.end()) to->adapters = set->adapters;
+  to->same_scales = {};
+  if (set != sets_.end()) to->adapters = set->adapters, to->same_scales = set->same_scales;
 }
 
 Status StepPlans::reserve_arena(const StepKey& key) {

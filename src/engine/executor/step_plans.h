@@ -39,8 +39,9 @@ class StepPlans {
   using Adapters = std::vector<std::shared_ptr<const Adapter>>;
   // Gives the number of the set of these adapters. A new one takes the place of that which was not used for
   // longest, or of those with an adapter that was closed.
-  Status find_set(Adapters&& adapters, uint32_t* number);
-  const Adapters& last_set() const { return sets_.back().adapters; }  // that was found last
+  //
+  // scales  those that all rows have, as constants of the plans; empty: they are read of each row
+  Status find_set(Adapters adapters, std::vector<float> scales, uint32_t* number);
   // Makes the arenas of steps with adapters large enough for a plan, which drops those that were made with
   // smaller ones.
   Status reserve_arena(const StepKey& key);
@@ -49,6 +50,7 @@ class StepPlans {
   struct AdapterSet {  // of the steps that have these adapters and no others
     uint32_t number;
     Adapters adapters;
+    std::vector<float> same_scales;  // where these are constants of its plans: of all rows for each adapter
   };
   Status build(const StepKey& key, size_t segment, GretaGraph* graph);
   Progress compile_progress();

@@ -44,6 +44,7 @@ struct StepBuffers {
   Slice scales;                // [adapters][StepKey::tokens]: of each row for each adapter
   Slice output_step;           // a StepState whose tokens are the rows of logits
   std::span<const std::shared_ptr<const Adapter>> adapters;  // of the step
+  std::span<const float> same_scales;  // [adapters]: those of all rows, in place of `scales`; or empty
   // Where a layer drafts tokens, hidden states of [width] values: those of a step's rows, those of the head's
   // rows, those that it reads, each [tokens], and those that are kept of each sequence.
   Slice step_states, head_states, head_inputs, kept_states;
