@@ -5,6 +5,7 @@
 
 #include "selftest/rig.h"
 #include "support/lora_file.h"
+#include "support/tiny_model.h"
 
 using namespace greta;
 using namespace greta::test;
@@ -154,4 +155,49 @@ TEST_CASE("adapters: the matrices of a LoRA may have every type", "[models][adap
       CHECK(worst_error(logits(both.stored, writer.file(), 0.01f), expected, kVocab) < kLimit);
       CHECK(worst_error(logits(both.stored, {}, 0), expected, kVocab) > 1e-6);
     }
+}
+
+namespace {
+
+// Logits of the fastest kernels, of a step of several rows and one of a single row.
+std::vector<float> fast_logits(const std::string& file, std::span<const AdapterUse> uses, Engine* engine) {
+  std::unique_ptr<Session> session;
+  if (!engine->executor) open_engine(file, {.exact = false, .checked = on_cpu()}, engine);
+  REQUIRE(Session::open(std::shared_ptr<Executor>(engine->executor.get(), [](Executor*) {}), &session).ok());
+  std::shared_ptr<const AdapterList> list;
+  REQUIRE((AdapterList::make(uses, &list).ok() && session->set_adapters(list).ok()));
+  const std::vector<int32_t> tokens = {3, 10, 17, 24, 31, 38, 45, 52, 59, 2, 9};
+  std::vector<float> all;
+  for (const auto part : {std::span(tokens).first(10), std::span(tokens).last(1)}) {
+    const float* rows = nullptr;
+    REQUIRE(session->eval(part, OutputRows::All, &rows).ok());
+    all.insert(all.end(), rows, rows + part.size() * kVocab);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("adapters: scales that all rows have in common may be constants of a plan, and change",
+          "[models][adapter]") {
+  const Both both = make_both(QuantType::f32);
+  const Lora lora = make_lora(both.decoded, both.matrices, 6, 12, 1);
+  const std::string file = write_model(both.stored), bytes = lora.file();
+  Engine engine;
+  const std::vector<float> plain = fast_logits(file, {}, &engine);
+  Source source;
+  AdapterFile read;
+  std::shared_ptr<Adapter> adapter;
+  REQUIRE(source.open_memory(bytes.data(), bytes.size()).ok());
+  REQUIRE(read_adapter(std::move(source), &read).ok());
+  REQUIRE(Adapter::open(*engine.model, std::move(read), {}, &adapter).ok());
+  for (const float scale : {0.75f, -0.5f, 0.75f}) {
+    ModelFile merged = both.decoded;
+    lora.merge_into(&merged, scale);
+    const AdapterUse use{adapter, scale};
+    const std::vector<float> expected = logits(merged, {}, 0);
+    CHECK(worst_error(fast_logits(file, {&use, 1}, &engine), expected, kVocab) < kLimit);
+    CHECK(worst_error(plain, expected, kVocab) > 1e-4);
+  }
+  CHECK(fast_logits(file, {}, &engine) == plain);
 }
