@@ -22,6 +22,7 @@ OLDER(dlerror, GLIBC_2.2.5);
 OLDER(dlopen, GLIBC_2.2.5);
 OLDER(dlsym, GLIBC_2.2.5);
 OLDER(exp, GLIBC_2.2.5);
+OLDER(exp2, GLIBC_2.2.5);
 OLDER(log, GLIBC_2.2.5);
 OLDER(log2, GLIBC_2.2.5);
 OLDER(pow, GLIBC_2.2.5);
