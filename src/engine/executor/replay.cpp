@@ -14,6 +14,7 @@ bool Executor::replay(uint32_t sequence, uint32_t position) {
   const Status made = guarded([&] { return submit_replay(*found); });
   if (made.ok()) return true;
   sequences_.keep_checkpoint(sequence, found->begin);
+  sequences_.lose_state(sequence);
   clear_error_text();
   return false;
 }

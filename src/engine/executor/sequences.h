@@ -95,6 +95,8 @@ class Sequences {
   };
   std::optional<Replay> find_replay(uint32_t sequence, uint32_t position) const;
   void begin_replay(const Replay& replay);  // the state is that of its beginning
+  // Nobody knows what the state has read: the sequence goes on from a checkpoint.
+  void lose_state(uint32_t sequence) { state_ends_[sequence] = ~0u; }
 
   // What is saved of a sequence, and where it goes while it is restored.
   CacheForm cache_form() const { return has_windows() || states_ ? CacheForm::Windows : CacheForm::Whole; }
