@@ -8,8 +8,8 @@
 #include <regex>
 #include <set>
 
-#include "support/gguf_writer.h"
 #include "support/test_data.h"
+#include "text/chat/opened.h"
 
 using namespace greta;
 using jinja::Value;
@@ -30,23 +30,7 @@ struct Vocabulary {
       found.insert(at->str());
     for (const std::string& text : found)
       if (std::find(controls.begin(), controls.end(), text) == controls.end()) controls.push_back(text);
-    std::vector<std::string> tokens = controls;
-    std::vector<int32_t> kinds(controls.size(), 3);
-    for (int byte = 0; byte < 256; ++byte) {
-      char text[8];
-      snprintf(text, sizeof text, "<0x%02X>", byte);
-      tokens.push_back(text);
-      kinds.push_back(6);
-    }
-    test::GgufWriter writer;
-    file = writer.value("tokenizer.ggml.model", "llama")
-               .value("tokenizer.ggml.tokens", tokens)
-               .value("tokenizer.ggml.scores", std::vector<float>(tokens.size(), 0.0f))
-               .value("tokenizer.ggml.token_type", kinds)
-               .value("tokenizer.ggml.bos_token_id", 0u)
-               .value("tokenizer.ggml.eos_token_id", 1u)
-               .value("tokenizer.ggml.add_bos_token", true)
-               .file();
+    file = test::vocabulary(controls).file();
     Source source;
     REQUIRE(source.open_memory(file.data(), file.size()).ok());
     REQUIRE(gguf.open(std::move(source)).ok());
