@@ -175,14 +175,12 @@ TEST_CASE("drafts: a guess that is no token of the vocabulary ends the guesses o
   const RequestOptions request = request_of(some_tokens(21, 3), 12);
   const Written plain = write_twice(engine, request, {5}, {}, {});
   for (const int32_t wrong : {-1, 67, INT32_MAX}) {
-    const DraftSettings odd{DraftKind::Caller, 3,
-                            [&](std::span<const int32_t> text, int32_t* out, size_t) -> size_t {
-                              const size_t at = text.size() - request.tokens.size();
-                              out[0] = at < plain.first.size() ? plain.first[at] : 0;
-                              out[1] = wrong;
-                              out[2] = 0;
-                              return 3;
-                            }};
+    const auto guess = [&](std::span<const int32_t> text, int32_t* out, size_t most) {
+      const size_t at = text.size() - request.tokens.size();
+      const int32_t guesses[] = {at < plain.first.size() ? plain.first[at] : 0, wrong, 0};
+      return size_t(std::copy_n(guesses, std::min(most, std::size(guesses)), out) - out);
+    };
+    const DraftSettings odd{DraftKind::Caller, 3, guess};
     const Written drafted = write_twice(engine, request, {5}, odd, {});
     CHECK(drafted.first == plain.first);
     // The first step read the prompt, and behind the last token that is wanted none is guessed.
