@@ -1,4 +1,4 @@
-"""Whole requests as Codex and Claude Code send them, two turns of each, with all their headers, tools and fields. Written by hand after their sources."""
+"""Requests in the form of those of Codex and Claude Code, two turns of each, with headers, tools and fields. They were written by hand, not recorded."""
 import http.client
 import json
 
